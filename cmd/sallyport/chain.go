@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
@@ -42,6 +44,7 @@ type chainOptions struct {
 	old                string
 	call, allowUnknown bool
 	dryRun             bool
+	fieldManager       string
 	config             *server.Config
 	configFile         string
 }
@@ -100,6 +103,7 @@ func newChainCommand() *cobra.Command {
 		flags.StringVar(&o.old, "old", "", "`file` with the old object for --operation UPDATE, if it differs")
 		cli.CompleteFiles(cmd, "old", manifest.Extensions...)
 		flags.BoolVar(&o.dryRun, "dry-run", false, "evaluate the request as a dry run, as of 'kubectl create --dry-run=server'")
+		flags.StringVar(&o.fieldManager, "field-manager", "", "`name` of the field manager of the request, such as kubectl-create or kubectl-client-side-apply; without it, what a policy reads of it is unknown")
 		flags.BoolVar(&o.call, "call", false, "call webhooks of others that can be reached, as a dry run, if they declare no side effects for it")
 		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although the result depends on what is not known")
 		addConfigFlag(cmd, &o.configFile)
@@ -121,6 +125,11 @@ func (o *chainOptions) validate(flags *pflag.FlagSet) error {
 		}
 		if o.old != "" && o.question.Operation != string(admissionv1.Update) {
 			errs = append(errs, errors.New("--old requires --operation UPDATE"))
+		}
+		if o.fieldManager != "" {
+			for _, err := range validation.ValidateFieldManager(o.fieldManager, field.NewPath("--field-manager")) {
+				errs = append(errs, err)
+			}
 		}
 	} else {
 		if given := cli.Given(flags, func(f *pflag.Flag) bool { return slices.Contains(ofEvaluation, f.Name) }); len(given) > 0 {
@@ -183,7 +192,7 @@ func (o *chainOptions) find(known *resources.Set, argument string) (*resources.R
 }
 
 // ofEvaluation are the flags that --evaluate needs.
-var ofEvaluation = []string{"old", "dry-run", "call", "allow-unknown", "config", "webhooks"}
+var ofEvaluation = []string{"old", "dry-run", "field-manager", "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
@@ -223,7 +232,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	if o.question.Old, err = object(o.old, cmd.InOrStdin()); err != nil {
 		return err
 	}
-	run := &chain.Run{Call: o.call}
+	run := &chain.Run{Call: o.call, FieldManager: o.fieldManager}
 	var from *cluster.Cluster
 	if len(o.with) > 0 {
 		if run.Objects, err = manifest.Read(o.with, cmd.InOrStdin()); err == nil {

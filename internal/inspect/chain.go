@@ -156,16 +156,21 @@ func (a *Admission) Chain(ctx context.Context, of *resources.Resource, q Questio
 // request returns the request that the API server would receive.
 func (q Question) request(of *resources.Resource) (lint.Request, error) {
 	r := lint.Request{
-		Operation: admissionregistrationv1.OperationType(q.Operation), Resource: of.GroupVersionResource, Subresource: q.Subresource, Kind: of.Kind,
+		Operation: admissionregistrationv1.OperationType(q.Operation), Resource: of.GroupVersionResource, Subresource: q.Subresource,
+		Kind:      subresourceKind(of.GroupResource(), q.Subresource, of.Kind),
 		Namespace: q.Namespace, Name: q.Name, User: q.User, Groups: q.Groups, Equivalents: of.Equivalents,
 	}
 	if given := q.Object; given != nil {
-		if gvk := given.GVK(); gvk.Group != of.Kind.Group || gvk.Kind != of.Kind.Kind {
+		switch gvk := given.GVK(); {
+		case r.Kind != of.Kind && gvk != r.Kind:
+			return r, fmt.Errorf("%s: %s is not the object of %s/%s: pass one of kind %s, %s", given.At(), given.Title(), of.GroupResource(), q.Subresource, r.Kind.Kind, r.Kind.GroupVersion())
+		case gvk.Group != r.Kind.Group || gvk.Kind != r.Kind.Kind:
 			return r, fmt.Errorf("%s: %s is no %s: name the resource that the file is about", given.At(), given.Title(), of.GroupResource())
 		}
-		// The request has the version of the file.
-		r.Kind, r.Resource = given.GVK(), given.GVK().GroupVersion().WithResource(of.Resource)
-		r.Equivalents = append(r.Equivalents, of.GroupVersionResource)
+		if r.Kind.GroupKind() == of.Kind.GroupKind() { // the request has the version of the file
+			r.Kind, r.Resource = given.GVK(), given.GVK().GroupVersion().WithResource(of.Resource)
+			r.Equivalents = append(r.Equivalents, of.GroupVersionResource)
+		}
 		if given.Namespace != "" && r.Namespace != "" && given.Namespace != r.Namespace {
 			return r, fmt.Errorf("%s is in namespace %s, and --namespace says %s", given.Title(), given.Namespace, r.Namespace)
 		}
@@ -185,12 +190,19 @@ func (q Question) request(of *resources.Resource) (lint.Request, error) {
 		}
 	}
 	if old := q.Old; old != nil {
-		if old.GVK() != r.Kind || old.Name != r.Name {
+		scaled := r.Kind != of.Kind && q.Subresource == "scale" && old.GVK() == of.Kind
+		if old.GVK() != r.Kind && !scaled || old.Name != r.Name {
 			return r, fmt.Errorf("%s: the old object is %s of %s: it must be the same object in the same version", old.At(), old.Title(), old.APIVersion)
 		}
 		r.OldObject = nil
 		if err := utiljson.Unmarshal(old.Raw, &r.OldObject); err != nil {
 			return r, old.ErrorAt("", err.Error())
+		}
+		if scaled {
+			var err error
+			if r.OldObject, err = scaleOf(old, r.OldObject); err != nil {
+				return r, err
+			}
 		}
 	}
 	switch {

@@ -107,11 +107,19 @@ func (s *Set) withEquivalents(found Resource) *Resource {
 	return &found
 }
 
-// Equivalents returns what the API server converts between: the versions of each resource.
-func (s *Set) Equivalents() runtime.EquivalentResourceRegistry {
+// Equivalents returns what the API server converts between: the versions of each resource, and those of a
+// subresource of one of them. Its objects have a kind, if it has one of its own.
+func (s *Set) Equivalents(of schema.GroupResource, subresource string, kind schema.GroupVersionKind) runtime.EquivalentResourceRegistry {
 	out := runtime.NewEquivalentResourceRegistry()
 	for _, r := range s.all {
 		out.RegisterKindFor(r.GroupVersionResource, "", r.Kind)
+		switch {
+		case subresource == "" || r.GroupResource() != of:
+		case r.Kind.GroupKind() == kind.GroupKind():
+			out.RegisterKindFor(r.GroupVersionResource, subresource, r.Kind)
+		default:
+			out.RegisterKindFor(r.GroupVersionResource, subresource, kind)
+		}
 	}
 	return out
 }

@@ -5,6 +5,7 @@ package deceiving
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,16 +62,31 @@ func (w *world) policy(t *testing.T, r *results, c *deceivingCase, p *prepared) 
 		w.objects(t, c, old)
 		question = append(question, "--old", old)
 	}
-	status, cluster := w.run(t, append(question, "--kubeconfig", w.kubeconfig)...)
-	ofCluster := judge(status, cluster, 3)
-	for _, file := range p.with {
-		question = append(question, "--with", file)
+	if c.set["dry"] == "true" {
+		question = append(question, "--dry-run")
 	}
-	status, files := w.run(t, question...)
+	// The field manager is known to who sends the request, and not always to who asks about it.
+	questions := map[string][]string{"": question}
+	if manager := c.set["manager"]; manager != "" {
+		questions["-manager"] = append(slices.Clone(question), "--field-manager", manager)
+	}
+	outputs, answers := map[string]string{}, map[string]verdict{}
+	ask := func(tool string, args ...string) {
+		status, output := w.run(t, args...)
+		outputs[tool], answers[tool] = output, judge(status, output, 3)
+	}
+	for suffix, question := range questions {
+		ask("chain-cluster"+suffix, append(slices.Clone(question), "--kubeconfig", w.kubeconfig)...)
+		for _, file := range p.with {
+			question = append(question, "--with", file)
+		}
+		ask("chain-files"+suffix, question...)
+	}
 	refusal := w.request(t, c, p.created)
 	c.expect(t, refusal)
-	r.add(t, c, "chain-cluster", refusal, ofCluster, cluster)
-	r.add(t, c, "chain-files", refusal, judge(status, files, 3), files)
+	for tool, answer := range answers {
+		r.add(t, c, tool, refusal, answer, outputs[tool])
+	}
 }
 
 // awaitPolicies waits until the API server evaluates what was created before: policies of both

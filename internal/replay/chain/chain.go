@@ -48,6 +48,8 @@ type Run struct {
 	Resources *resources.Set
 	// Request is the request, with the resource and the object of the version that the user sends.
 	Request *admissionv1.AdmissionRequest
+	// FieldManager is that of the request. Without one, it is unknown.
+	FieldManager string
 	// Webhooks are answered in this process, wherever a configuration has a webhook of that name.
 	Webhooks []admission.Webhook
 	// Call calls other webhooks, as a dry run, if they declare that they have no side effects then.
@@ -152,7 +154,8 @@ type Result struct {
 	// Object is the object after all mutations; nil for a request without one.
 	Object map[string]any `json:"object,omitempty"`
 
-	readsDryRun bool // an expression reads whether the request is a dry run
+	// An expression reads whether the request is a dry run, or its field manager.
+	readsDryRun, readsManager bool
 }
 
 // evaluation is a run in progress.
@@ -161,9 +164,11 @@ type evaluation struct {
 	kinds      *kinds
 	namespaces cache.Indexer
 	guessed    bool // the namespace of the request is not among the objects
-	objects    objects
-	own        map[string]admission.Webhook
-	called     []*hook
+	// limitsUnknown is set if the limits of the pod depend on the order of LimitRanges.
+	limitsUnknown bool
+	objects       objects
+	own           map[string]admission.Webhook
+	called        []*hook
 
 	mu     sync.Mutex
 	result *Result
@@ -195,7 +200,7 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 		e.result.Notes = append(e.result.Notes, "the request is taken as one of the user sallyport-chain: --as names another one")
 	}
 	var err error
-	if e.kinds, err = newKinds(r.Objects, r.Resources); err != nil {
+	if e.kinds, err = newKinds(r); err != nil {
 		return nil, err
 	}
 	if err := e.objects.read(r.Objects); err != nil {
@@ -241,13 +246,13 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 	if again := attributes.GetReinvocationContext(); err == nil && again.ShouldReinvoke() {
 		again.SetIsReinvoke()
 		e.again = true
-		err = admit()
+		err = errors.Join(e.admitPod(attributes.GetObject()), admit())
 	}
 	e.again = false
 	if err == nil {
 		err = e.checkResult(ctx, attributes)
 	}
-	for _, validate := range []func(context.Context, apiserveradmission.Attributes) error{e.podSecurity, validatingPolicies, validatingWebhooks} {
+	for _, validate := range []func(context.Context, apiserveradmission.Attributes) error{e.checkLimits, e.podSecurity, validatingPolicies, validatingWebhooks, e.checkUpdate} {
 		if err == nil {
 			err = validate(ctx, attributes)
 		}
@@ -408,8 +413,11 @@ func (e *evaluation) attributes() (*attributes, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Operation == admissionv1.Create && req.SubResource == "" {
+	if req.Operation == admissionv1.Create && req.SubResource != "binding" {
 		wipe(object)
+	}
+	if err := e.admitPod(object); err != nil {
+		return nil, err
 	}
 	old, err := e.kinds.decode(gvk, req.OldObject.Raw, req.Namespace)
 	if err != nil {
@@ -424,28 +432,8 @@ func (e *evaluation) attributes() (*attributes, error) {
 	}
 	dry := req.DryRun != nil && *req.DryRun
 	record := apiserveradmission.NewAttributesRecord(object, old, gvk, req.Namespace, req.Name, schema.GroupVersionResource(req.Resource), req.SubResource,
-		apiserveradmission.Operation(req.Operation), optionsOf(req.Operation, dry), dry, u)
+		apiserveradmission.Operation(req.Operation), e.options(), dry, u)
 	return &attributes{Attributes: record, annotations: map[string]string{}}, nil
-}
-
-// optionsOf returns the options of a request that has none but a dry run.
-func optionsOf(operation admissionv1.Operation, dry bool) runtime.Object {
-	kind := func(name string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: metav1.SchemeGroupVersion.String(), Kind: name}
-	}
-	var run []string
-	if dry {
-		run = []string{metav1.DryRunAll}
-	}
-	switch operation {
-	case admissionv1.Create:
-		return &metav1.CreateOptions{TypeMeta: kind("CreateOptions"), DryRun: run}
-	case admissionv1.Update:
-		return &metav1.UpdateOptions{TypeMeta: kind("UpdateOptions"), DryRun: run}
-	case admissionv1.Delete:
-		return &metav1.DeleteOptions{TypeMeta: kind("DeleteOptions"), DryRun: run}
-	}
-	return nil
 }
 
 // readNamespaces reads the namespaces. That of the request always exists.
@@ -459,7 +447,7 @@ func (e *evaluation) readNamespaces() error {
 		if err := o.Decode(namespace); err != nil {
 			return err
 		}
-		defaultNamespace(namespace)
+		storedNamespace(namespace)
 		if err := e.namespaces.Add(namespace); err != nil {
 			return err
 		}
@@ -478,7 +466,7 @@ func (e *evaluation) readNamespaces() error {
 		e.result.Unknown = append(e.result.Unknown, "the namespace "+name+" is not among the objects: whether it exists, and its labels")
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	defaultNamespace(namespace)
+	storedNamespace(namespace)
 	return e.namespaces.Add(namespace)
 }
 

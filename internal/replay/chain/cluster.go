@@ -10,9 +10,11 @@ import (
 	"maps"
 	"slices"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,6 +51,9 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 	}
 	if namespace := r.Request.Namespace; namespace != "" {
 		r.NamespaceMissing = read.get(ctx, "the namespace "+namespace, "/api/v1/namespaces/"+namespace)
+		if r.Request.Kind.Kind == "Pod" && r.Request.Operation == admissionv1.Create {
+			read.list(ctx, corev1.SchemeGroupVersion.WithResource("limitranges"), namespace)
+		}
 		read.list(ctx, kubeflowv1alpha1.GroupVersion.WithResource(kubeflowv1alpha1.PodDefaultResource), namespace)
 	}
 	read.list(ctx, sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), "")
@@ -66,7 +71,7 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 		}
 	}
 	r.Authorizer = &reviewer{c.Client}
-	r.DryRun = dryRunner(c.Config, impersonate)
+	r.DryRun = dryRunner(c.Config, impersonate, r.FieldManager)
 	return errors.Join(read.errs...)
 }
 

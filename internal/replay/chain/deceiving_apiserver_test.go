@@ -30,6 +30,7 @@ const (
 	namelessPo = "{apiVersion: v1, kind: Pod, metadata: {generateName: p-}, spec: {containers: [{name: c, image: i}]}}"
 	deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"
 	service    = "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"
+	secret     = "{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: eA==}, stringData: {a: other, b: more}}"
 	job        = "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}"
 )
 
@@ -59,6 +60,13 @@ var deceiving = []struct {
 	{"the quality of service", plainPod, "!has(object.status.qosClass) || object.status.qosClass == 'Guaranteed'", false, false},
 	{"by a variable", plainPod, "variables.priority == 7", false, false},
 	{"the whole pod", plainPod, "object.spec == object.spec && string(object.spec.priority) == 'x'", false, false},
+	{"the name of the request", namelessPo, "request.name != ''", false, false},
+	{"no name of the request", namelessPo, "request.name == ''", false, false},
+	{"data of a Secret", secret, "has(object.data) && object.data.all(k, v, k in ['a', 'b'] && v != 'eA==')", false, true},
+	{"no strings of a Secret", secret, "!has(object.stringData)", false, true},
+	{"no data of a Secret", secret, "!has(object.data)", false, true},
+	{"the finalizer of the namespace", plainPod, "'kubernetes' in namespaceObject.spec.finalizers", false, true},
+	{"another finalizer of the namespace", plainPod, "'other' in namespaceObject.spec.finalizers", false, true},
 	{"the field manager", plainPod, "has(request.options.fieldManager) && request.options.fieldManager == 'x'", false, false},
 	{"no host paths", plainPod, "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))", false, true},
 	{"no projected volumes", plainPod, "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.projected))", false, false},
@@ -90,6 +98,7 @@ var deceiving = []struct {
 	{"two containers of one name", plainPod, "[JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{name: 'c', image: 'i'}}]", true, false},
 	{"replicas below zero", deployment, "[JSONPatch{op: 'replace', path: '/spec/replicas', value: -1}]", true, false},
 	{"a mutation by priority", plainPod, "object.spec.priority == 0 ? [JSONPatch{op: 'add', path: '/metadata/labels/a', value: 'not valid!'}] : []", true, false},
+	{"strings of a Secret that are set", secret, "[JSONPatch{op: 'add', path: '/stringData', value: {'password': 'not valid!'}}]", true, false},
 	{"a mutation by the UID", plainPod, "has(object.metadata.uid) ? [JSONPatch{op: 'add', path: '/metadata/labels/a', value: 'not valid!'}] : []", true, true},
 }
 
@@ -101,7 +110,7 @@ func deceivingPolicy(i int, namespace string) string {
 		kind, rest, actions = "Mutating", fmt.Sprintf("  reinvocationPolicy: Never\n  mutations: [{patchType: JSONPatch, jsonPatch: {expression: %q}}]\n", c.expression), ""
 	}
 	return fmt.Sprintf("apiVersion: admissionregistration.k8s.io/v1\nkind: %[1]sAdmissionPolicy\nmetadata: {name: deceiving-%[2]d}\nspec:\n  matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[3]s}}, "+
-		"resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: [CREATE], resources: [pods, deployments, services, jobs, configmaps]}]}\n%[4]s---\n"+
+		"resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: [CREATE], resources: [pods, deployments, services, jobs, configmaps, secrets]}]}\n%[4]s---\n"+
 		"{apiVersion: admissionregistration.k8s.io/v1, kind: %[1]sAdmissionPolicyBinding, metadata: {name: deceiving-%[2]d}, spec: {policyName: deceiving-%[2]d%[5]s}}\n", kind, i, namespace, rest, actions)
 }
 
@@ -192,18 +201,26 @@ func TestAPolicyThatReadsWhatTheAPIServerSetsIsNeverWronglyAllowedOnARealAPIServ
 		case (got.Denied == nil) != (refused == nil):
 			t.Errorf("%s: denied here: %+v, by the API server: %v", c.name, got.Denied, refused)
 		}
-		live := &chain.Run{Resources: discovered, Request: offline.Request.DeepCopy()}
-		live.Request.UserInfo.Username = ""
-		if err := live.ReadCluster(t.Context(), inCluster); err != nil {
-			t.Fatal(err)
-		}
-		answer, err := live.Do(t.Context())
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		if dry := strings.Contains(c.expression, "request.options.fieldManager"); dry != (len(answer.Unknown) > 0) || !dry && (answer.Denied == nil) != (refused == nil) {
-			t.Errorf("%s: with the cluster: unknown %q, denied %+v; the API server: %v", c.name, answer.Unknown, answer.Denied, refused)
+		readsManager := strings.Contains(c.expression, "m.manager") || strings.Contains(c.expression, "fieldManager")
+		for _, manager := range []string{"", "kubectl"} {
+			if manager != "" && !readsManager {
+				continue
+			}
+			live := &chain.Run{Resources: discovered, Request: offline.Request.DeepCopy(), FieldManager: manager}
+			live.Request.UserInfo.Username = ""
+			if err := live.ReadCluster(t.Context(), inCluster); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := live.Do(t.Context())
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+				continue
+			}
+			// Without the field manager, a dry run is another request.
+			asked := manager != "" || !readsManager
+			if asked != (len(answer.Unknown) == 0) || asked && (answer.Denied == nil) != (refused == nil) {
+				t.Errorf("%s: with the cluster, by %q: unknown %q, denied %+v; the API server: %v", c.name, manager, answer.Unknown, answer.Denied, refused)
+			}
 		}
 	}
 	t.Logf("%d of %d policies are unknown without an API server", unknown, len(deceiving))

@@ -4,8 +4,10 @@ package chain
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -22,7 +24,7 @@ func defaultKind(object runtime.Object) bool {
 		defaultService(&o.Spec)
 	case *corev1.Secret:
 		setDefault(&o.Type, corev1.SecretTypeOpaque)
-	case *corev1.ConfigMap, *corev1.ServiceAccount:
+	case *corev1.ConfigMap, *corev1.ServiceAccount, *policyv1.Eviction, *autoscalingv1.Scale:
 	case *appsv1.Deployment:
 		defaultDeployment(&o.Spec)
 	case *appsv1.ReplicaSet:

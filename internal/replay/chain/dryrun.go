@@ -19,10 +19,10 @@ import (
 )
 
 // ask lets the API server decide on a request whose result is not known. What it says is true of a request
-// that is no dry run only if no policy asks whether it is one.
+// that is no dry run only if no policy asks whether it is one, or whose it is.
 func (r *Run) ask(ctx context.Context, result *Result) error {
-	if result.readsDryRun && (r.Request.DryRun == nil || !*r.Request.DryRun) {
-		result.Notes = append(result.Notes, "the API server is not asked: a policy reads whether the request is a dry run")
+	if reason := r.inDryRun(result); reason != "" {
+		result.Notes = append(result.Notes, "the API server is not asked: "+reason)
 		return nil
 	}
 	object, err := r.DryRun(ctx, r.Request)
@@ -61,7 +61,7 @@ func unanswered(err error) bool {
 }
 
 // dryRunner sends requests to an API server, as its user or as the one of the request.
-func dryRunner(config *rest.Config, impersonate bool) func(context.Context, *admissionv1.AdmissionRequest) (map[string]any, error) {
+func dryRunner(config *rest.Config, impersonate bool, manager string) func(context.Context, *admissionv1.AdmissionRequest) (map[string]any, error) {
 	return func(ctx context.Context, req *admissionv1.AdmissionRequest) (map[string]any, error) {
 		as := rest.CopyConfig(config)
 		if impersonate {
@@ -95,9 +95,9 @@ func dryRunner(config *rest.Config, impersonate bool) func(context.Context, *adm
 				return nil, fmt.Errorf("it is not asked about creations of %s/%s", req.Resource.Resource, req.SubResource)
 			}
 			object.SetResourceVersion("")
-			out, err = resource.Create(ctx, object, metav1.CreateOptions{DryRun: all})
+			out, err = resource.Create(ctx, object, metav1.CreateOptions{DryRun: all, FieldManager: manager})
 		case admissionv1.Update:
-			out, err = resource.Update(ctx, object, metav1.UpdateOptions{DryRun: all}, sub...)
+			out, err = resource.Update(ctx, object, metav1.UpdateOptions{DryRun: all, FieldManager: manager}, sub...)
 		case admissionv1.Delete:
 			return nil, resource.Delete(ctx, req.Name, metav1.DeleteOptions{DryRun: all})
 		default:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,7 @@ import (
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/sallyport-io/sallyport/internal/replay/chain/limitranger"
 	"github.com/sallyport-io/sallyport/internal/replay/chain/reads"
 	"github.com/sallyport-io/sallyport/lint"
 )
@@ -113,16 +116,26 @@ func (e *evaluation) ofRequest(phase lint.Phase, a *apiserveradmission.Versioned
 	}
 	k := &known{content: at, gaps: paths("metadata.managedFields"), partial: e.kinds.partial(a.VersionedKind)}
 	k.gaps = append(k.gaps, gapsOfKind(a.VersionedKind, at)...)
+	if e.limitsUnknown {
+		k.gaps = append(k.gaps, paths("spec.containers.*.resources", "spec.initContainers.*.resources")...)
+		k.gaps = append(k.gaps, []string{"metadata", "annotations", limitranger.Annotation})
+	}
 	mutating := phase == lint.MutatingPolicies || phase == lint.MutatingWebhooks
 	switch {
 	case a.GetOperation() == apiserveradmission.Update:
 		k.gaps = append(k.gaps, absent(at, ofStored...)...)
 		if !mutating {
 			k.gaps = append(k.gaps, paths("metadata.generation", "status")...)
+			if a.VersionedKind == autoscalingv1.SchemeGroupVersion.WithKind("Scale") {
+				k.gaps = append(k.gaps, paths(ofScale...)...)
+			}
 		}
 	case !mutating: // created
 		k.gaps = append(k.gaps, paths("metadata.uid", "metadata.creationTimestamp", "metadata.generation", "status")...)
 		k.gaps = append(k.gaps, absent(at, "metadata.name")...)
+		if a.VersionedKind == corev1.SchemeGroupVersion.WithKind("Namespace") {
+			k.gaps = append(k.gaps, paths("spec.finalizers")...)
+		}
 		if a.VersionedKind == corev1.SchemeGroupVersion.WithKind("Service") {
 			k.gaps = append(k.gaps, absent(at, "spec.clusterIP", "spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy", "spec.ports.*.nodePort", "spec.healthCheckNodePort")...)
 		}
@@ -179,11 +192,9 @@ type question struct {
 
 // unread returns the first field that is read and not known here; empty if all are known.
 func (e *evaluation) unread(q question, found []reads.Read) (string, error) {
+	e.noteOptions(found)
 	of := map[string]*known{}
 	for _, read := range found {
-		if read.Root == reads.Request && (len(read.Path) == 0 || read.Path[0] == "dryRun" || read.Path[0] == "options") {
-			e.result.readsDryRun = true
-		}
 		if of[read.Root] == nil {
 			k, err := e.knowledge(q, read.Root)
 			if err != nil {
@@ -217,7 +228,14 @@ func (e *evaluation) knowledge(q question, root string) (*known, error) {
 		at, err := content(object.(runtime.Object))
 		return &known{content: at, gaps: absent(at, ofStored[:4]...)}, err
 	case reads.Request:
-		k := &known{gaps: paths("options.fieldManager", "options.fieldValidation")}
+		k := &known{gaps: paths("options.fieldValidation")}
+		if e.FieldManager == "" {
+			k.gaps = append(k.gaps, paths("options.fieldManager")...)
+		}
+		// Validating policies see the name that the API server generates.
+		if e.Request.Operation == admissionv1.Create && e.Request.Name == "" && (q.phase == lint.ValidatingPolicies || q.phase == lint.ValidatingWebhooks) {
+			k.gaps = append(k.gaps, paths("name")...)
+		}
 		if len(e.Request.UserInfo.Extra) == 0 {
 			k.gaps = append(k.gaps, paths("userInfo.extra")...)
 		}

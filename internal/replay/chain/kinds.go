@@ -18,8 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
-	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/internal/resources"
 )
 
 // kinds knows kinds as the API server does: how they are decoded, defaulted and merged. Kinds of
@@ -32,10 +30,11 @@ type kinds struct {
 	unconvertible error
 }
 
-func newKinds(objects []*manifest.Object, known *resources.Set) (*kinds, error) {
-	k := &kinds{equivalents: known.Equivalents(), builtin: applyconfigurations.NewTypeConverter(scheme.Scheme)}
+func newKinds(r *Run) (*kinds, error) {
+	resource := schema.GroupResource{Group: r.Request.Resource.Group, Resource: r.Request.Resource.Resource}
+	k := &kinds{equivalents: r.Resources.Equivalents(resource, r.Request.SubResource, schema.GroupVersionKind(r.Request.Kind)), builtin: applyconfigurations.NewTypeConverter(scheme.Scheme)}
 	var err error
-	k.definitions, err = fieldcheck.ReadDefinitions(objects)
+	k.definitions, err = fieldcheck.ReadDefinitions(r.Objects)
 	return k, err
 }
 
@@ -61,6 +60,7 @@ func (k *kinds) decode(gvk schema.GroupVersionKind, raw []byte, namespace string
 		accessor.SetNamespace(namespace)
 	}
 	k.Default(object)
+	asInternal(object)
 	return object, nil
 }
 
@@ -97,6 +97,7 @@ func (k *kinds) Convert(in, out, _ any) error {
 		return k.cannotConvert(in.(runtime.Object).GetObjectKind().GroupVersionKind(), out.(runtime.Object).GetObjectKind().GroupVersionKind())
 	}
 	to.Elem().Set(from.Elem())
+	asInternal(out.(runtime.Object))
 	return nil
 }
 

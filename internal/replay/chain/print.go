@@ -25,13 +25,14 @@ var phases = []struct {
 }{
 	{lint.MutatingPolicies, "Mutating policies, one after the other"},
 	{lint.MutatingWebhooks, "Mutating webhooks, one after the other"},
+	{LimitRanger, "Limit ranges"},
 	{PodSecurity, "Pod security"},
 	{lint.ValidatingPolicies, "Validating policies, one after the other"},
 	{lint.ValidatingWebhooks, "Validating webhooks, all at the same time"},
 }
 
 // notEvaluated names the rest of the chain: k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go.
-const notEvaluated = "kube-apiserver's other plugins, such as NamespaceLifecycle, LimitRanger, ServiceAccount, Priority and DefaultTolerationSeconds before these steps and ResourceQuota after them, " +
+const notEvaluated = "kube-apiserver's other plugins, such as NodeRestriction, ServiceAccount, Priority and DefaultTolerationSeconds before these steps and ResourceQuota after them, " +
 	"its validation of objects, and what it sets when it stores them"
 
 // PrintText prints a result as text. Steps that a match condition excludes are only counted, unless all is
