@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 var every = flag.Int("every", 10, "one in how many cases of a kind is run, chosen by its name; 1 for all")
@@ -41,9 +44,11 @@ var keys = []string{
 	"alone",     // true, if commands that read no cluster do not know the namespace
 	"dry",       // true, if the request is a dry run
 	"tools",     // those that are asked, if not all of the kind
+	"since",     // the N of Kubernetes 1.N that does first what the case says
 }
 
-// cases returns the cases of a kind, and which of them are to be run: all, or at least one.
+// cases returns the cases of a kind, and which of them are to be run: all, or at least one. Those that
+// a newer Kubernetes is needed for are named.
 func cases(t *testing.T, kind string) (all []*deceivingCase, chosen []*deceivingCase) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", kind, "*.txtar"))
@@ -53,15 +58,47 @@ func cases(t *testing.T, kind string) (all []*deceivingCase, chosen []*deceiving
 	for _, path := range paths {
 		all = append(all, read(t, kind, path))
 	}
-	if *every <= 1 {
-		return all, all
+	minor := lab.KubernetesMinor(t)
+	later := map[int][]string{}
+	for _, c := range all {
+		if since := c.since(t); since > minor {
+			later[since] = append(later[since], c.name)
+		} else {
+			chosen = append(chosen, c)
+		}
 	}
-	byHash := slices.Clone(all)
+	for _, since := range slices.Sorted(maps.Keys(later)) {
+		t.Logf("%d of %d cases need Kubernetes 1.%d, and this is 1.%d:\n%s", len(later[since]), len(all), since, minor, strings.Join(later[since], "\n"))
+	}
+	if *every <= 1 {
+		return all, chosen
+	}
+	byHash := chosen
 	slices.SortFunc(byHash, func(a, b *deceivingCase) int {
 		return cmp.Or(cmp.Compare(hash(a.name), hash(b.name)), strings.Compare(a.name, b.name))
 	})
 	return all, byHash[:max(1, (len(byHash)+*every-1) / *every)]
 }
+
+// since returns the N of Kubernetes 1.N that does first what the case says. Mutating policies are served by
+// default since 1.36.
+func (c *deceivingCase) since(t *testing.T) int {
+	t.Helper()
+	since := 0
+	if strings.Contains(c.files["policies.yaml"]+c.files["object.yaml"], "kind: MutatingAdmissionPolicy") {
+		since = mutatingPolicies
+	}
+	if value := c.set["since"]; value != "" {
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatalf("%s: since: %v", c.name, err)
+		}
+		since = max(since, n)
+	}
+	return since
+}
+
+const mutatingPolicies = 36
 
 func hash(name string) uint32 {
 	h := fnv.New32a()

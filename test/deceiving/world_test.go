@@ -52,14 +52,8 @@ type world struct {
 	mapper                     meta.ResettableRESTMapper
 }
 
-// newWorld returns nil where Kubernetes is older than what the cases are written for: what an
-// API server refuses changes with its release.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if minor := lab.KubernetesMinor(t); minor < 37 {
-		t.Logf("the cases are written for Kubernetes 1.37: 1.%d refuses other objects", minor)
-		return nil
-	}
 	w := &world{binary: lab.Command(t, "cmd/sallyport"), folder: t.TempDir()}
 	cp, err := lab.StartControlPlane(t.Context(), w.folder, lab.ControlPlaneOptions{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Flags: []string{"--allow-privileged"}})
 	t.Cleanup(cp.Kill)
