@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // A verdict is what a command says of an object.
@@ -58,9 +56,6 @@ func judge(status int, output string, denied int) verdict {
 		return failed
 	}
 }
-
-// newestMinor is the N of Kubernetes 1.N whose answers known.txt is about.
-const newestMinor = 37
 
 // results are those of the cases of a kind.
 type results struct {
@@ -123,10 +118,9 @@ func (r *results) add(t *testing.T, c *deceivingCase, tool string, refusal error
 // end prints the table, and fails the test if something is listed as known that is not so any more.
 func (r *results) end(t *testing.T) {
 	t.Helper()
-	newest := lab.KubernetesMinor(t) >= newestMinor // an older API server may do what a command says
 	for _, line := range slices.Sorted(maps.Keys(r.known)) {
 		name, _, _ := strings.Cut(line, ": ")
-		if newest && r.asked[name+": "] && !r.seen[line] {
+		if r.asked[name+": "] && !r.seen[line] {
 			t.Errorf("known.txt: it is not so any more, remove the line: %s", line)
 		}
 	}

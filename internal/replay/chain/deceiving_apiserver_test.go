@@ -117,7 +117,7 @@ func deceivingPolicy(i int, namespace string) string {
 // TestAPolicyThatReadsWhatTheAPIServerSetsIsNeverWronglyAllowedOnARealAPIServer starts its own API server: it
 // has the plugin ServiceAccount.
 func TestAPolicyThatReadsWhatTheAPIServerSetsIsNeverWronglyAllowedOnARealAPIServer(t *testing.T) {
-	if lab.KubernetesMinor(t) < 37 {
+	if lab.KubernetesMinor(t) < 36 {
 		return // mutating policies of version v1
 	}
 	plane, err := lab.StartControlPlane(t.Context(), t.TempDir(), lab.ControlPlaneOptions{Assets: os.Getenv("KUBEBUILDER_ASSETS")})

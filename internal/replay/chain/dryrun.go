@@ -19,7 +19,7 @@ import (
 )
 
 // ask lets the API server decide on a request whose result is not known. What it says is true of a request
-// that is no dry run only if no policy asks whether it is one, or whose it is.
+// that is no dry run only if no policy reads whether it is one, nor a field manager that is not known.
 func (r *Run) ask(ctx context.Context, result *Result) error {
 	if reason := r.inDryRun(result); reason != "" {
 		result.Notes = append(result.Notes, "the API server is not asked: "+reason)

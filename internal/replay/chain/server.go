@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/lint"
 )
 
-// What the API server itself does to objects, beside its defaults.
+// What the API server does to objects before policies see them, and its own checks, beside its defaults.
 
 // LimitRanger is the phase of kube-apiserver's plugin LimitRanger, which checks a pod before PodSecurity does.
 const LimitRanger lint.Phase = "limit ranges"
@@ -93,8 +93,8 @@ func (e *evaluation) checkLimits(_ context.Context, a apiserveradmission.Attribu
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	exceeded, invalid := limitranger.Check(pod, all), limitranger.Validate(pod)
-	step := e.add(Step{Phase: LimitRanger, Name: "LimitRanger", Outcome: Allowed, Messages: exceeded})
+	violations, invalid := limitranger.Check(pod, all), limitranger.Validate(pod)
+	step := e.add(Step{Phase: LimitRanger, Name: "LimitRanger", Outcome: Allowed, Messages: violations})
 	for _, problem := range invalid {
 		step.Messages = append(step.Messages, problem.Error())
 	}
@@ -105,11 +105,11 @@ func (e *evaluation) checkLimits(_ context.Context, a apiserveradmission.Attribu
 		step.Outcome = Unknown
 		return nil
 	}
-	if step.Outcome = Denied; len(exceeded) == 0 {
+	if step.Outcome = Denied; len(violations) == 0 {
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), invalid)
 	}
 	var problems []error
-	for _, message := range exceeded {
+	for _, message := range violations {
 		problems = append(problems, errors.New(message))
 	}
 	return apiserveradmission.NewForbidden(a, utilerrors.NewAggregate(problems))

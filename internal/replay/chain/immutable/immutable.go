@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// fields has, by group and kind, the fields that are restricted. Below "spec -a -b", all of spec is but a and
-// b. A field that is only restricted if the update has it, because the API server otherwise keeps it, begins
-// with a question mark: k8s.io/kubernetes/pkg/apis/*/validation, and the strategies of pkg/registry.
+// fields has the restricted fields of kinds. "spec -a -b" stands for all of spec but a and b. A question mark
+// begins a field that the API server keeps if the update leaves it out: k8s.io/kubernetes/pkg/apis/*/validation, and the strategies of pkg/registry.
 var fields = map[schema.GroupKind][]string{
 	{Kind: "Pod"}:                   {"spec"},
 	{Kind: "Service"}:               {"?spec.clusterIP", "?spec.clusterIPs", "?spec.ipFamilies", "?spec.healthCheckNodePort", "?spec.ports.nodePort", "spec.loadBalancerClass", "spec.type"},

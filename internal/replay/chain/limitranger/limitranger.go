@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package limitranger is kube-apiserver's plugin LimitRanger for pods: it sets the requests and limits that
-// a namespace's LimitRanges give containers, and finds what exceeds them:
+// a namespace's LimitRanges give containers, and finds what violates them:
 // k8s.io/kubernetes/plugin/pkg/admission/limitranger, which cannot be imported.
 package limitranger
 
@@ -112,7 +112,7 @@ func fill(list *corev1.ResourceList, given corev1.ResourceList, of string, done 
 	return append(done, strings.Join(missing, ", ")+of)
 }
 
-// Check returns what in a pod exceeds LimitRanges, sorted.
+// Check returns how a pod violates LimitRanges, in the plugin's words, sorted.
 func Check(pod *corev1.Pod, all []*corev1.LimitRange) []string {
 	var out []string
 	for _, limits := range all {
@@ -131,8 +131,8 @@ func Check(pod *corev1.Pod, all []*corev1.LimitRange) []string {
 	return slices.Compact(out)
 }
 
-// Validate returns the requests of a pod's containers that exceed their limits. The API server refuses a pod
-// with one, which is often one that a LimitRange gave its limit.
+// Validate returns the requests of a pod's containers that exceed their limits, which LimitRanges may have
+// set. The API server refuses such a pod.
 func Validate(pod *corev1.Pod) field.ErrorList {
 	var out field.ErrorList
 	for name, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
@@ -153,7 +153,7 @@ func Validate(pod *corev1.Pod) field.ErrorList {
 func requests(r corev1.ResourceRequirements) corev1.ResourceList { return r.Requests }
 func limitsOf(r corev1.ResourceRequirements) corev1.ResourceList { return r.Limits }
 
-// check returns what exceeds an item.
+// check returns how requests and limits violate an item.
 func check(item corev1.LimitRangeItem, requests, limits corev1.ResourceList) []string {
 	var out []string
 	say := func(name corev1.ResourceName, format string, args ...any) {
