@@ -69,6 +69,23 @@ func TestChainDoesNotSucceedIfTheResultIsNotKnown(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatReadsTheFieldManagerIsUnknownUnlessItIsNamed(t *testing.T) {
+	with := file(t, "with.yaml", readFile(t, evaluatedWith)+"\n---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: robots}, spec: {"+
+		"matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}, validations: [{expression: request.options.fieldManager != 'robot', message: no robots}]}}\n"+
+		"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: robots}, spec: {policyName: robots, validationActions: [Deny]}}\n")
+	allowed := strings.ReplaceAll(readFile(t, evaluatedPod), "image: nginx", "image: registry.example.com/nginx:1")
+	args := []string{"chain", "pods", "-f", "-", "--with", with, "--evaluate", "--as", "alice"}
+	if got := sallyportWith(t, allowed, args...); got.status != exitError || !strings.Contains(got.stderr, "robots/robots: it reads request.options.fieldManager, which is not known here: --field-manager names it") {
+		t.Errorf("%+v", got)
+	}
+	if got := sallyportWith(t, allowed, append(args, "--field-manager", "kubectl-create")...); got.status != exitOK {
+		t.Errorf("%+v", got)
+	}
+	if got := sallyportWith(t, allowed, append(args, "--field-manager", "robot")...); got.status != exitDenied || !strings.Contains(got.stdout, "no robots") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestProblemsOfAnEvaluationSayWhatToDo(t *testing.T) {
 	broken := file(t, "broken.yaml", strings.ReplaceAll(readFile(t, evaluatedWith), "namespaceObject.metadata.labels.tier", "namespaceObject."))
 	other := file(t, "other.yaml", strings.ReplaceAll(readFile(t, evaluatedPod), "name: web", "name: other"))
@@ -78,6 +95,8 @@ func TestProblemsOfAnEvaluationSayWhatToDo(t *testing.T) {
 	}{
 		"no object":                      {[]string{"--evaluate", "--with", evaluatedWith}, []string{"--evaluate requires -f"}},
 		"flags without --evaluate":       {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--call", "--old", other}, []string{"--call", "--old", "requires --evaluate"}},
+		"a manager without --evaluate":   {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "me"}, []string{"--field-manager=me requires --evaluate"}},
+		"a manager of two lines":         {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "a\nb"}, []string{"--field-manager", "invalid character"}},
 		"a format without --evaluate":    {[]string{"--with", evaluatedWith, "-o", "sarif"}, []string{"--output sarif requires --evaluate"}},
 		"an old object of a creation":    {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--old", other}, []string{"--old requires --operation UPDATE"}},
 		"an old object of another name":  {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--operation", "UPDATE", "--old", other}, []string{"the old object is Pod team-a/other"}},

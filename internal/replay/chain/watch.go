@@ -21,6 +21,9 @@ import (
 
 // errUnread says that a field is not known.
 func errUnread(field string) string {
+	if field == "request.options.fieldManager" {
+		return "it reads " + field + ", which is not known here: --field-manager names it"
+	}
 	return "it reads " + field + ", which the API server sets and which is not known here"
 }
 
