@@ -164,11 +164,11 @@ type evaluation struct {
 	kinds      *kinds
 	namespaces cache.Indexer
 	guessed    bool // the namespace of the request is not among the objects
-	// limitsUnknown is set if the limits of the pod depend on the order of LimitRanges.
-	limitsUnknown bool
-	objects       objects
-	own           map[string]admission.Webhook
-	called        []*hook
+	// The limits of the pod, and the annotation about them, depend on the order of LimitRanges.
+	limitsUnknown, annotationUnknown bool
+	objects                          objects
+	own                              map[string]admission.Webhook
+	called                           []*hook
 
 	mu     sync.Mutex
 	result *Result

@@ -270,3 +270,30 @@ func TestAKnownDenialIsNoLessOneBesideWhatIsNotKnown(t *testing.T) {
 		t.Errorf("a match condition of a policy: %v, %+v", err, got)
 	}
 }
+
+// TestLimitsThatDependOnTheOrderOfLimitRangesAreNotKnown holds that an order that happens to fit is no answer.
+func TestLimitsThatDependOnTheOrderOfLimitRangesAreNotKnown(t *testing.T) {
+	limits := func(name, item string) string {
+		return fmt.Sprintf("{apiVersion: v1, kind: LimitRange, metadata: {name: %s, namespace: team-a}, spec: {limits: [{type: Container, %s}]}}\n---\n", name, item)
+	}
+	first := limits("a", "default: {memory: 1Gi}, max: {memory: 2Gi}")
+	if got, err := evaluate(t, team+first, nil); err != nil || got.Denied != nil || len(got.Unknown) > 0 {
+		t.Errorf("one: %v, %+v", err, got)
+	}
+	got, err := evaluate(t, team+first+limits("b", "default: {memory: 3Gi}"), nil)
+	if err != nil || got.Denied != nil || got.ErrUnknown() == nil || !strings.Contains(got.ErrUnknown().Error(), "the order in which the API server applies the LimitRanges") {
+		t.Errorf("two: %v, %+v", err, got)
+	}
+	other := first + limits("b", "default: {cpu: 1}")
+	if got, err := evaluate(t, team+other, nil); err != nil || got.Denied != nil || len(got.Unknown) > 0 {
+		t.Errorf("two of different resources: %v, %+v", err, got)
+	}
+	got, err = evaluate(t, team+other+validating("v", "{expression: \"!object.metadata.annotations['kubernetes.io/limit-ranger'].contains('cpu')\"}", "", ""), nil)
+	if err != nil || got.Denied != nil || got.ErrUnknown() == nil {
+		t.Errorf("the annotation: %v, %+v", err, got)
+	}
+	got, err = evaluate(t, team+limits("a", "max: {memory: 2Gi}")+limits("b", "min: {memory: 3Gi}"), nil)
+	if err != nil || got.Denied == nil && got.ErrUnknown() == nil {
+		t.Errorf("what cannot be: %v, %+v", err, got)
+	}
+}

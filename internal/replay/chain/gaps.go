@@ -118,6 +118,8 @@ func (e *evaluation) ofRequest(phase lint.Phase, a *apiserveradmission.Versioned
 	k.gaps = append(k.gaps, gapsOfKind(a.VersionedKind, at)...)
 	if e.limitsUnknown {
 		k.gaps = append(k.gaps, paths("spec.containers.*.resources", "spec.initContainers.*.resources")...)
+	}
+	if e.annotationUnknown {
 		k.gaps = append(k.gaps, []string{"metadata", "annotations", limitranger.Annotation})
 	}
 	mutating := phase == lint.MutatingPolicies || phase == lint.MutatingWebhooks

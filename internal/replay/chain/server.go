@@ -60,7 +60,8 @@ func (e *evaluation) admitPod(object runtime.Object) error {
 	}
 	all, err := e.limitRanges()
 	if err == nil {
-		e.limitsUnknown = limitranger.Set(pod, all) || e.limitsUnknown
+		resources, annotation := limitranger.Set(pod, all)
+		e.limitsUnknown, e.annotationUnknown = e.limitsUnknown || resources, e.annotationUnknown || annotation
 	}
 	return err
 }
@@ -99,10 +100,10 @@ func (e *evaluation) checkLimits(_ context.Context, a apiserveradmission.Attribu
 		step.Messages = append(step.Messages, problem.Error())
 	}
 	switch {
-	case len(step.Messages) == 0:
+	case e.limitsUnknown: // another order may give what they refuse
+		step.Outcome, step.Messages = Unknown, []string{"it depends on the order in which the API server applies the LimitRanges"}
 		return nil
-	case e.limitsUnknown:
-		step.Outcome = Unknown
+	case len(step.Messages) == 0:
 		return nil
 	}
 	if step.Outcome = Denied; len(violations) == 0 {

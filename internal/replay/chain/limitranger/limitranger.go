@@ -41,8 +41,8 @@ func merged(lists ...corev1.ResourceList) corev1.ResourceList {
 }
 
 // Set sets in a pod what the LimitRanges of its namespace give its containers. The API server applies
-// several LimitRanges in any order: ambiguous reports whether the order decides.
-func Set(pod *corev1.Pod, all []*corev1.LimitRange) (ambiguous bool) {
+// several LimitRanges in any order: it is reported whether the order decides on resources, and on the annotation.
+func Set(pod *corev1.Pod, all []*corev1.LimitRange) (resources, annotation bool) {
 	var outcomes []*corev1.Pod
 	for first := range all {
 		outcome := pod.DeepCopy()
@@ -52,21 +52,22 @@ func Set(pod *corev1.Pod, all []*corev1.LimitRange) (ambiguous bool) {
 		outcomes = append(outcomes, outcome)
 	}
 	for _, outcome := range outcomes {
-		ambiguous = ambiguous || !same(outcome, outcomes[0])
+		resources = resources || !same(outcome, outcomes[0])
+		annotation = annotation || outcome.Annotations[Annotation] != outcomes[0].Annotations[Annotation]
 	}
 	if len(outcomes) > 0 {
 		*pod = *outcomes[0]
 	}
-	return ambiguous
+	return resources, annotation
 }
 
-// same reports whether two outcomes are equal.
+// same reports whether the containers of two outcomes have the same resources.
 func same(a, b *corev1.Pod) bool {
 	equal := func(a, b corev1.Container) bool {
 		quantity := func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 		return maps.EqualFunc(a.Resources.Limits, b.Resources.Limits, quantity) && maps.EqualFunc(a.Resources.Requests, b.Resources.Requests, quantity)
 	}
-	return maps.Equal(a.Annotations, b.Annotations) && slices.EqualFunc(a.Spec.Containers, b.Spec.Containers, equal) && slices.EqualFunc(a.Spec.InitContainers, b.Spec.InitContainers, equal)
+	return slices.EqualFunc(a.Spec.Containers, b.Spec.Containers, equal) && slices.EqualFunc(a.Spec.InitContainers, b.Spec.InitContainers, equal)
 }
 
 func set(pod *corev1.Pod, limits *corev1.LimitRange) {

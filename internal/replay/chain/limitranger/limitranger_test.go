@@ -28,6 +28,7 @@ func TestLimitRangesThatGiveOneResourceDifferentLimitsAreAmbiguous(t *testing.T)
 	}{
 		"another limit":                        {"{name: c}", "{default: {memory: 2Gi}}", true},
 		"the same limit in another unit":       {"{name: c}", "{default: {memory: 1024Mi}}", false},
+		"a limit of something else":            {"{name: c}", "{default: {cpu: 1}}", false},
 		"another limit of a pod that has both": {"{name: c, resources: {limits: {memory: 1Gi}, requests: {memory: 1Gi}}}", "{default: {memory: 2Gi}}", false},
 	} {
 		pod := read[corev1.Pod](t, "{spec: {containers: ["+c.pod+"]}}")
@@ -38,8 +39,12 @@ func TestLimitRangesThatGiveOneResourceDifferentLimitsAreAmbiguous(t *testing.T)
 		for _, limits := range all {
 			limitranger.Default(limits)
 		}
-		if got := limitranger.Set(pod, all); got != c.want {
+		got, annotation := limitranger.Set(pod, all)
+		if got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+		if want := name == "a limit of something else"; annotation != want { // it says which came last
+			t.Errorf("%s: the annotation: %t", name, annotation)
 		}
 		limit := pod.Spec.Containers[0].Resources.Limits[corev1.ResourceMemory]
 		if limit.String() != "1Gi" {
