@@ -43,6 +43,7 @@ func TestTruth(t *testing.T) {
 	}{
 		{"terms of other clients are reported by everything that looks", testForeignTerms},
 		{"doctor proves injection with dry runs, or says that it is unknown", testProof},
+		{"command, status, metric and console count the same pods as missed", testMissedAgrees},
 		{"Kubeflow's definition over ours is reported until ours is back", testForeignDefinition},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
