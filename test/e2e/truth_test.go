@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -155,6 +157,13 @@ func kubeflowsDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition
 	for document := range strings.SplitSeq(string(data), "\n---\n") {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal([]byte(document), definition); err == nil && definition.Kind == "CustomResourceDefinition" {
+			// The file leaves out most of its lists, whose values it does not restrict.
+			spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+			for _, list := range []string{"volumes", "tolerations"} {
+				spec.Properties[list] = apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+					Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
+				}}
+			}
 			return definition
 		}
 	}
@@ -189,6 +198,19 @@ func testForeignDefinition(t *testing.T, e *env) {
 			return err == nil, nil
 		})
 	}
+	fails := func(o *kubeflowv1alpha1.PodDefault) []string {
+		t.Helper()
+		err := e.client.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
+		var status apierrors.APIStatus
+		if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+			t.Fatalf("%s: %v", o.Name, err)
+		}
+		var fields []string
+		for _, cause := range status.Status().Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+		return fields
+	}
 	const metric = `sallyport_poddefault_definition_missing_fields{definition="` + crdName + `"}`
 	is := func(value string) {
 		t.Helper()
@@ -217,6 +239,23 @@ func testForeignDefinition(t *testing.T, e *env) {
 	}
 	lines := e.doctorLines(t, 2, args...)
 	expectLine(t, lines, "definitions", "fix: the served definition "+crdName+" lacks spec.")
+	// What lint lists here is what fails on the next apply.
+	const outside = "definition-outside" // of the server, whose webhook would refuse them too
+	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: outside}})
+	old := podDefaultsThatOursRefuse(outside)
+	for _, of := range old {
+		e.create(t, of.object.DeepCopy())
+	}
+	e.create(t, envPodDefault(outside, "fine"))
+	listed := e.refusedPodDefaults(t, outside)
+	for _, of := range old {
+		if got := listed[of.object.Name]; !slices.Equal(got, []string{of.field}) {
+			t.Errorf("lint lists %q of %s, want %s", got, of.object.Name, of.field)
+		}
+	}
+	if len(listed) != len(old) {
+		t.Errorf("lint lists %v", listed)
+	}
 	// What the signals are about: the next write loses a field.
 	eventually(t, "a write to lose the priority", func(ctx context.Context) (bool, error) {
 		if err := e.client.Get(ctx, client.ObjectKeyFromObject(pd), pd); err != nil {
@@ -229,11 +268,60 @@ func testForeignDefinition(t *testing.T, e *env) {
 
 	put(own)
 	is("0")
+	for _, of := range old {
+		if got := fails(of.object); !slices.Contains(got, of.field) {
+			t.Errorf("the next apply of %s fails because of %q, and lint said %s", of.object.Name, got, of.field)
+		}
+		if err := e.client.Delete(t.Context(), of.object.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+	}
 	eventually(t, "the event that all is well", func(ctx context.Context) (bool, error) { return e.hasEvent(ctx, "FieldsKnown", crdName, "") })
 	if text := s.readyz(t); strings.Contains(text, "lacks") {
 		t.Errorf("/readyz?verbose says\n%s", text)
 	}
 	expectLine(t, e.doctorLinesAnyStatus(t, args...), "definitions", "ok: the served definitions have every field of this version")
+}
+
+// A refusedPodDefault is valid by Kubeflow's definition, and not by ours.
+type refusedPodDefault struct {
+	object *kubeflowv1alpha1.PodDefault
+	field  string
+}
+
+func podDefaultsThatOursRefuse(namespace string) []refusedPodDefault {
+	of := func(name, field string, spec kubeflowv1alpha1.PodDefaultSpec) refusedPodDefault {
+		spec.Selector.MatchLabels = map[string]string{"use": name}
+		return refusedPodDefault{podDefault(namespace, name, spec), field}
+	}
+	selector := of("selector", "spec.selector.matchExpressions[0].operator", kubeflowv1alpha1.PodDefaultSpec{})
+	selector.object.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Maybe"}}
+	return []refusedPodDefault{
+		selector,
+		of("volume", "spec.volumes[0].name", kubeflowv1alpha1.PodDefaultSpec{Volumes: []corev1.Volume{{Name: "My_Volume"}}}),
+		of("toleration", "spec.tolerations[0].operator", kubeflowv1alpha1.PodDefaultSpec{Tolerations: []corev1.Toleration{{Key: "a", Operator: "Maybe"}}}),
+		of("variable", "spec.env[0].name", kubeflowv1alpha1.PodDefaultSpec{Env: []corev1.EnvVar{{Name: "A=B", Value: "hunter2"}}}),
+	}
+}
+
+// refusedPodDefaults are the fields that lint lists of the PodDefaults of a namespace, by name.
+func (e *env) refusedPodDefaults(t *testing.T, namespace string) map[string][]string {
+	t.Helper()
+	status, stdout, stderr := e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig, "--rule", "poddefault-refused", "-o", "json")
+	var report struct {
+		Findings []struct{ Object, Message string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != 2 || strings.Contains(stdout, "hunter2") {
+		t.Fatalf("status %d, %v\n%s%s", status, err, stdout, stderr)
+	}
+	out := map[string][]string{}
+	for _, f := range report.Findings {
+		if name, here := strings.CutPrefix(f.Object, "PodDefault/"+namespace+"/"); here {
+			at, _, _ := strings.Cut(f.Message, ": ")
+			out[name] = append(out[name], at)
+		}
+	}
+	return out
 }
 
 // testProof has doctor try PodDefaults in dry runs where these work, differ, and cannot be
