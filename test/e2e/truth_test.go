@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -137,48 +136,6 @@ func testForeignTerms(t *testing.T, e *env) {
 	e.deleteConfiguration(t, name)
 	if err := e.client.Delete(t.Context(), pd); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// testForeignPolicyTerms narrows the policy that stands in for the webhook, and its binding.
-func testForeignPolicyTerms(t *testing.T, e *env) {
-	name := e.namespace(t, "foreign-policy")
-	secret := name + "/authority"
-	s := e.serve(t, name, "--authority-secret", secret, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
-	e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
-	args := []string{"--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", secret, "--replica", s.Metrics, "--service-account", name + "/sallyport"}
-	expectLine(t, e.doctorLinesAnyStatus(t, args...), "foreign-terms", "ok: no other client narrows the webhooks")
-	for object, patch := range map[client.Object]string{
-		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}: `{"spec":{"matchConditions":[{"name":"off","expression":"false"}],"matchConstraints":{"objectSelector":{"matchLabels":{"never":"x"}}}}}`,
-		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}: `{"spec":{"matchResources":{"excludeResourceRules":[` +
-			`{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["pods"]}]}}}`,
-	} {
-		if err := e.client.Patch(t.Context(), object, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("kubectl-patch")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := []string{
-		"policy " + name + ": matchConditions off (kubectl-patch)", "policy " + name + ": objectSelector never=x (kubectl-patch)",
-		"binding " + name + ": excludeResourceRules pods (kubectl-patch)",
-	}
-	lines := e.doctorLines(t, 2, args...)
-	expectLine(t, lines, "foreign-terms", "fix: terms of other clients narrow the backstop")
-	for _, text := range want {
-		expectLine(t, lines, "foreign-terms", text)
-	}
-	status, stdout, stderr := e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig, "--rule", "foreign-terms")
-	for _, text := range []string{"kubectl-patch added off to matchConditions: the policy", "kubectl-patch added never=x to objectSelector: the policy", "kubectl-patch added pods to excludeResourceRules"} {
-		if status != 2 || !strings.Contains(stdout, text) {
-			t.Errorf("lint: status %d, and nothing of %q:\n%s%s", status, text, stdout, stderr)
-		}
-	}
-	s.stop(t)
-	e.deleteConfiguration(t, name)
-	for _, object := range []client.Object{&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, &admissionregistrationv1.ValidatingAdmissionPolicy{}} {
-		object.SetName(name)
-		if err := e.client.Delete(t.Context(), object); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -324,47 +281,6 @@ func testForeignDefinition(t *testing.T, e *env) {
 		t.Errorf("/readyz?verbose says\n%s", text)
 	}
 	expectLine(t, e.doctorLinesAnyStatus(t, args...), "definitions", "ok: the served definitions have every field of this version")
-}
-
-// A refusedPodDefault is valid by Kubeflow's definition, and not by ours.
-type refusedPodDefault struct {
-	object *kubeflowv1alpha1.PodDefault
-	field  string
-}
-
-func podDefaultsThatOursRefuse(namespace string) []refusedPodDefault {
-	of := func(name, field string, spec kubeflowv1alpha1.PodDefaultSpec) refusedPodDefault {
-		spec.Selector.MatchLabels = map[string]string{"use": name}
-		return refusedPodDefault{podDefault(namespace, name, spec), field}
-	}
-	selector := of("selector", "spec.selector.matchExpressions[0].operator", kubeflowv1alpha1.PodDefaultSpec{})
-	selector.object.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Maybe"}}
-	return []refusedPodDefault{
-		selector,
-		of("volume", "spec.volumes[0].name", kubeflowv1alpha1.PodDefaultSpec{Volumes: []corev1.Volume{{Name: "My_Volume"}}}),
-		of("toleration", "spec.tolerations[0].operator", kubeflowv1alpha1.PodDefaultSpec{Tolerations: []corev1.Toleration{{Key: "a", Operator: "Maybe"}}}),
-		of("variable", "spec.env[0].name", kubeflowv1alpha1.PodDefaultSpec{Env: []corev1.EnvVar{{Name: "A=B", Value: "hunter2"}}}),
-	}
-}
-
-// refusedPodDefaults are the fields that lint lists of the PodDefaults of a namespace, by name.
-func (e *env) refusedPodDefaults(t *testing.T, namespace string) map[string][]string {
-	t.Helper()
-	status, stdout, stderr := e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig, "--rule", "poddefault-refused", "-o", "json")
-	var report struct {
-		Findings []struct{ Object, Message string }
-	}
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil || status != 2 || strings.Contains(stdout, "hunter2") {
-		t.Fatalf("status %d, %v\n%s%s", status, err, stdout, stderr)
-	}
-	out := map[string][]string{}
-	for _, f := range report.Findings {
-		if name, here := strings.CutPrefix(f.Object, "PodDefault/"+namespace+"/"); here {
-			at, _, _ := strings.Cut(f.Message, ": ")
-			out[name] = append(out[name], at)
-		}
-	}
-	return out
 }
 
 // testProof has doctor try PodDefaults in dry runs where these work, differ, and cannot be
