@@ -77,10 +77,12 @@ var allowed = map[string][]string{
 	"test/specification":        {"api/"},
 	"test/lab":                  {"internal/freeport"}, // also tests of packages that it could need import it
 
-	"internal/replay":    {"admission", "conversion", "jsonpatch", "internal/wire"},
-	"internal/workload":  {"jsonpatch", "internal/rawjson", "internal/manifest"},
-	"internal/store":     {"internal/decode", "internal/rawjson"},
-	"internal/webhooks/": {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/internal/"},
+	"internal/replay": {"admission", "conversion", "jsonpatch", "internal/wire"},
+	// What decides about pods beside webhooks, from objects alone.
+	"internal/replay/plugins": {"admission", "internal/manifest", "internal/replay/chain/limitranger"},
+	"internal/workload":       {"jsonpatch", "internal/rawjson", "internal/manifest"},
+	"internal/store":          {"internal/decode", "internal/rawjson"},
+	"internal/webhooks/":      {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/internal/"},
 	// What the webhooks' tests share replays requests.
 	"internal/webhooks/internal/cases": {"admission", "jsonpatch", "internal/rawjson", "test/golden", "internal/replay"},
 	"internal/webhooks/poddefault":     {"admission", "jsonpatch", "internal/rawjson", "api/", "internal/store", "internal/webhooks/internal/", "internal/webhooks/poddefault/revision"},
