@@ -235,6 +235,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	run := &chain.Run{Call: o.call, FieldManager: o.fieldManager}
 	var from *cluster.Cluster
 	if len(o.with) > 0 {
+		run.FromFiles = true
 		if run.Objects, err = manifest.Read(o.with, cmd.InOrStdin()); err == nil {
 			run.Resources, err = resources.OfFiles(run.Objects)
 		}

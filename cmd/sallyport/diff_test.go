@@ -24,6 +24,9 @@ func TestDiffs(t *testing.T) {
 		t.Run(strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".txtar"), "-", " "), func(t *testing.T) {
 			archive := golden.Open(t, path)
 			args := []string{"review", "-f", file(t, "pod.yaml", string(archive.File("pod.yaml"))), "--with", file(t, "poddefaults.yaml", string(archive.File("poddefaults.yaml")))}
+			if accounts := archive.File("accounts.yaml"); len(accounts) > 0 {
+				args = append(args, "--with", file(t, "accounts.yaml", string(accounts)))
+			}
 			plain := sallyport(t, args...).wantOK(t)
 			archive.Equal(t, "want.txt", plain)
 

@@ -317,6 +317,7 @@ func drawnPod(t *rapid.T, pds []*kubeflowv1alpha1.PodDefault) *corev1.Pod {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, poddefault.ExcludeAnnotation, rapid.SampledFrom([]string{"true", "false"}).Draw(t, "exclude"))
 	case 1:
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, poddefault.MirrorAnnotation, "x")
+		pod.Spec.NodeName, pod.Spec.ServiceAccountName = "node", "" // or the API server refuses it
 	case 2:
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, poddefault.DecisionsAnnotation, rapid.SampledFrom([]string{"pd-0", "pd-0,pd-1", "other"}).Draw(t, "decisions"))
 	case 3:

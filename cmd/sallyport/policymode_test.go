@@ -230,7 +230,7 @@ func (w *policyWorld) review(pods []*corev1.Pod) map[string]*corev1.Pod {
 		in.Write(encoded(w.rapid, pod))
 		in.WriteString("\n---\n")
 	}
-	r := sallyportWith(w.t, in.String(), "review", "-f", "-", "--with", w.file, "--webhook", poddefault.Name, "-o", "json")
+	r := sallyportWith(w.t, in.String(), "review", "-f", "-", "--with", w.file, "--webhook", poddefault.Name, "--allow-unknown", "-o", "json")
 	if r.status != exitOK && r.status != exitDenied {
 		w.rapid.Fatalf("review: status %d: %s", r.status, r.stderr)
 	}

@@ -289,7 +289,7 @@ func TestSettingsOfTheWebhookCount(t *testing.T) {
 func TestWarningsOfWebhooksNameTheObject(t *testing.T) {
 	first := podDefaultYAML + "  serviceAccountName: one\n"
 	second := strings.NewReplacer("name: proxy", "name: robot", "serviceAccountName: one", "serviceAccountName: two").Replace(first)
-	got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", file(t, "with.yaml", first+"---\n"+second), "-o", "patch")
+	got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", file(t, "with.yaml", first+"---\n"+second+"---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: two}}\n"), "-o", "patch")
 	if got.status != exitOK || !strings.HasPrefix(got.stderr, "warning: Pod matching: ") || !strings.Contains(got.stderr, "PodDefault default/robot") {
 		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
 	}

@@ -31,7 +31,7 @@ func newTestCommand() *cobra.Command {
 			"out with what the case expects: allowed or denied, warnings, whole objects or parts of them, patches, and\n" +
 			"which PodDefault wanted a change. A case stands in a file of kind Suite, or is a folder with object.yaml,\n" +
 			"with.yaml and want.yaml. A broken file does not stop the other cases. See docs/testing.md.\n\n" +
-			"Exit status: 0 all cases passed, 2 a case failed, 1 a case could not run.",
+			"Exit status: 0 all cases passed, 2 a case failed, 1 a case could not run, or depends on what is not known.",
 		Example: "  # all suites and cases below a folder\n" +
 			"  sallyport test policies/\n\n" +
 			"  # those about notebooks, each with its time\n" +
@@ -55,6 +55,7 @@ func newTestCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Cases", func() {
 		flags.StringVar(&o.run, "run", "", "`regexp` of the cases to run, by SUITE/NAME (default all)")
 		flags.BoolVar(&o.FailOnWarnings, "fail-on-warnings", false, "fail a case on a warning that it does not expect")
+		flags.BoolVar(&o.AllowUnknown, "allow-unknown", false, "only warn of a case that depends on what is not among its files, such as a PriorityClass")
 		flags.BoolVar(&o.Update, "update", false, "write what comes out to the files with expected objects, patches and denials")
 		flags.IntVar(&o.Parallel, "parallel", 0, "`number` of cases that run at a time (default one a processor)")
 	})
@@ -91,13 +92,13 @@ func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, args []strin
 	start := time.Now()
 	printer := suite.Printer{Out: cmd.OutOrStdout(), Output: o.output, Verbose: o.verbose, Color: cli.UseColor(o.color, cmd.OutOrStdout())}
 	suite.Run(ctx, cases, o.Options, printer.Print)
-	failed, broken, err := printer.End(time.Since(start))
+	n, err := printer.End(time.Since(start))
 	switch {
 	case err != nil:
 		return err
-	case broken:
+	case n.Broken > 0 || n.Unknown > 0:
 		return exitStatus(exitError)
-	case failed:
+	case n.Failed > 0:
 		return exitStatus(exitFound)
 	}
 	return nil

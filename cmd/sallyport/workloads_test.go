@@ -15,6 +15,7 @@ import (
 func workloadArgs(more ...string) []string {
 	return append([]string{
 		"review", "-f", "testdata/workloads/objects.yaml", "--with", "testdata/workloads/poddefaults.yaml", "--with", "testdata/workloads/runtime.yaml",
+		"--with", "testdata/workloads/accounts.yaml",
 	}, more...)
 }
 
@@ -160,7 +161,7 @@ func TestControllersGiveTheirPodsNamesAndLabels(t *testing.T) {
 }
 
 func TestAWorkspaceKindIsReviewedWithItsDefaultOptions(t *testing.T) {
-	got := sallyport(t, "review", "-f", "testdata/workloads/runtime.yaml", "-o", "yaml")
+	got := sallyport(t, "review", "-f", "testdata/workloads/runtime.yaml", "--with", "testdata/workloads/accounts.yaml", "-o", "yaml")
 	if got.status != exitOK || !strings.Contains(got.stdout, "name: ws-00000-00000-0") || !strings.Contains(got.stdout, "image: scipy:1") || !strings.Contains(got.stdout, "proxy: \"false\"") {
 		t.Errorf("status %d\n%s\n%s", got.status, got.stdout, got.stderr)
 	}

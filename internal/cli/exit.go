@@ -39,3 +39,16 @@ func Execute(ctx context.Context, cmd *cobra.Command, report func(error)) int {
 		return 1
 	}
 }
+
+// ErrUnknown returns an error that says that a result depends on what is not known; nil if all is. The flag
+// --allow-unknown of the command accepts that.
+func ErrUnknown(what []string) error {
+	if len(what) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(what) - 1; n > 0 {
+		more = fmt.Sprintf(", and %d more", n)
+	}
+	return fmt.Errorf("the result depends on what is not known: %s%s; --allow-unknown accepts that", what[0], more)
+}

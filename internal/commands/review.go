@@ -54,6 +54,7 @@ type reviewOptions struct {
 	files, with, old, webhooks   []string
 	operation, namespace, output string
 	color, validation            string
+	allowUnknown                 bool
 	user                         authenticationv1.UserInfo
 	of                           Reviewer
 }
@@ -97,6 +98,7 @@ func Review(of Reviewer) *cobra.Command {
 		flags.StringArrayVar(&o.user.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects without a namespace")
 		AddValidateFlag(cmd, &o.validation)
+		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although the result depends on what is not known, such as a PriorityClass that is not in the files")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks", func() {
 		flags.StringArrayVar(&o.webhooks, "webhook", nil,
@@ -144,7 +146,7 @@ func (o *reviewOptions) validate() error {
 }
 
 func (o *reviewOptions) run(cmd *cobra.Command) error {
-	printer := &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: cli.UseColor(o.color, cmd.OutOrStdout())}
+	printer := &review.Printer{Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: o.output, Color: cli.UseColor(o.color, cmd.OutOrStdout()), AllowUnknown: o.allowUnknown}
 	run := review.Run{
 		Files: o.files, With: o.with, Old: o.old, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(), Show: printer.Print,
 		Operation: admissionv1.Operation(o.operation), Namespace: o.namespace, User: o.user, Validation: o.validation,
@@ -158,12 +160,11 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 		}
 		return o.choose(webhooks)
 	}
-	denied, err := run.Do(cmd.Context())
-	err = errors.Join(err, printer.End(err))
-	if err == nil && denied {
-		err = cli.ExitDenied
+	err := run.Do(cmd.Context())
+	if err = errors.Join(err, printer.End(err)); err != nil {
+		return err
 	}
-	return err
+	return printer.Verdict()
 }
 
 func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, error) {

@@ -3,6 +3,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/plugins"
 	"github.com/sallyport-io/sallyport/internal/report"
 )
 
@@ -36,35 +38,58 @@ func (p *Printer) Print(r *Result) {
 	}
 }
 
-// counts returns the number of cases with problems, and of cases that could not run.
-func (p *Printer) counts() (failed, broken int) {
+// Counts are numbers of cases.
+type Counts struct {
+	// Failed have unmet expectations, Broken could not run, and Unknown depend on what is not known.
+	Failed, Broken, Unknown int
+}
+
+func (p *Printer) counts() (n Counts) {
 	for _, r := range p.results {
 		switch {
 		case r.Err != nil:
-			broken++
-		case !r.Passed():
-			failed++
+			n.Broken++
+		case len(r.Problems) > 0:
+			n.Failed++
+		case len(r.Unknown) > 0:
+			n.Unknown++
 		}
 	}
-	return failed, broken
+	return n
 }
 
-// End prints the rest. It reports whether a case failed, and whether one could not run.
-func (p *Printer) End(took time.Duration) (failed, broken bool, err error) {
-	nFailed, nBroken := p.counts()
-	err = p.err
+// open returns what could refuse pods and is not among the files of all cases.
+func (p *Printer) open() string {
+	var open plugins.Open
+	for _, r := range p.results {
+		open.Add(&r.Open)
+	}
+	return open.String()
+}
+
+// End prints the rest, and counts the cases.
+func (p *Printer) End(took time.Duration) (Counts, error) {
+	n, err := p.counts(), p.err
 	switch {
 	case err != nil:
 	case p.Output == Outputs[0]:
 		total := len(p.results)
-		_, err = fmt.Fprintf(p.Out, "%s: %d passed, %d failed, %d could not run (%.1f s)\n",
-			cli.Count(total, "case", "cases"), total-nFailed-nBroken, nFailed, nBroken, took.Seconds())
+		if text := p.open(); text != "" {
+			_, err = fmt.Fprintln(p.Out, manifest.PrintableLine("note: "+text))
+		}
+		unknown := ""
+		if n.Unknown > 0 {
+			unknown = fmt.Sprintf(", %d unknown", n.Unknown)
+		}
+		_, errTotal := fmt.Fprintf(p.Out, "%s: %d passed, %d failed, %d could not run%s (%.1f s)\n",
+			cli.Count(total, "case", "cases"), total-n.Failed-n.Broken-n.Unknown, n.Failed, n.Broken, unknown, took.Seconds())
+		err = cmp.Or(err, errTotal)
 	case p.Output == "json":
 		err = p.json()
 	default:
 		err = p.report().Write(p.Out, p.Output)
 	}
-	return nFailed > 0, nBroken > 0, err
+	return n, err
 }
 
 func (p *Printer) text(r *Result) string {
@@ -80,9 +105,16 @@ func (p *Printer) text(r *Result) string {
 	case r.Err != nil:
 		fmt.Fprintf(&out, "%s %s (%s)\n%s", paint("31", "ERROR"), title, r.at(), indent(r.Err.Error()))
 	case !r.Passed():
-		fmt.Fprintf(&out, "%s  %s (%s)\n", paint("31", "FAIL"), title, r.at())
+		verdict := "FAIL"
+		if len(r.Problems) == 0 {
+			verdict = "UNKNOWN"
+		}
+		fmt.Fprintf(&out, "%s  %s (%s)\n", paint("31", verdict), title, r.at())
 		for _, problem := range r.Problems {
 			out.WriteString(indent(problem.Message) + indent(problem.Diff))
+		}
+		for _, unknown := range r.Unknown {
+			out.WriteString(indent("not known: " + unknown))
 		}
 	case p.Verbose:
 		fmt.Fprintf(&out, "%s    %s (%d ms)\n", paint("32", "ok"), title, r.Duration.Milliseconds())
@@ -137,6 +169,7 @@ func (p *Printer) json() error {
 		Line     int       `json:"line,omitempty"`
 		Passed   bool      `json:"passed"`
 		Problems []problem `json:"problems,omitempty"`
+		Unknown  []string  `json:"unknown,omitempty"`
 		Error    string    `json:"error,omitempty"`
 		Notes    []string  `json:"notes,omitempty"`
 		Warnings []string  `json:"warnings,omitempty"`
@@ -148,7 +181,7 @@ func (p *Printer) json() error {
 		to := &results[i]
 		*to = result{
 			Suite: r.Suite, Name: r.Name, File: r.File, Line: r.Line, Passed: r.Passed(),
-			Notes: r.Notes, Warnings: r.Warnings, Updated: r.Updated, Seconds: r.Duration.Seconds(),
+			Unknown: r.Unknown, Notes: r.Notes, Warnings: r.Warnings, Updated: r.Updated, Seconds: r.Duration.Seconds(),
 		}
 		for _, one := range r.Problems {
 			to.Problems = append(to.Problems, problem(one))
@@ -157,7 +190,11 @@ func (p *Printer) json() error {
 			to.Error = r.Err.Error()
 		}
 	}
-	return cli.PrintJSON(p.Out, map[string]any{"cases": results})
+	all := map[string]any{"cases": results}
+	if text := p.open(); text != "" {
+		all["notes"] = []string{text}
+	}
+	return cli.PrintJSON(p.Out, all)
 }
 
 // warningPrefix begins notes that are warnings.
@@ -176,13 +213,14 @@ func (r *Result) warnings() []string {
 
 // report returns a report with an entry for each case, which lists all problems of the case.
 func (p *Printer) report() *report.Report {
-	const failed, broken, warned = "case-failed", "case-error", "case-warning"
+	const failed, broken, warned, undecided = "case-failed", "case-error", "case-warning", "case-unknown"
 	docs := report.DocsURI("testing.md")
 	out := &report.Report{
 		Tool: "sallyport test", Version: cli.BuildVersion(),
 		Rules: []report.Rule{
 			{ID: failed, What: "A test case of a policy ends as it expects.", Help: "Correct the policy, or the expectation: `sallyport test --update` writes expected files anew.", URI: docs},
 			{ID: warned, What: "A test case of a policy has no warnings.", Help: "Correct what the message names, or expect the warning.", URI: docs},
+			{ID: undecided, What: "What decides a test case of a policy is among its files.", Help: "Add the object that the message names to `with`.", URI: docs},
 			{ID: broken, What: "A test case of a policy can run.", Help: "Correct the file that the message names.", URI: docs},
 		},
 	}
@@ -198,7 +236,7 @@ func (p *Printer) report() *report.Report {
 				}
 			}
 			continue
-		case !r.Passed():
+		case len(r.Problems) > 0:
 			entry.Level, entry.Rule = report.Failure, failed
 			var details []string
 			for i, problem := range r.Problems {
@@ -212,6 +250,8 @@ func (p *Printer) report() *report.Report {
 				}
 			}
 			entry.Details = strings.Join(details, "\n")
+		case len(r.Unknown) > 0:
+			entry.Level, entry.Rule, entry.Message, entry.Details = report.Error, undecided, "not known: "+r.Unknown[0], strings.Join(r.Unknown[1:], "\n")
 		case len(r.warnings()) > 0:
 			warnings := r.warnings()
 			entry.Level, entry.Rule, entry.Message, entry.Details = report.Warning, warned, warnings[0], strings.Join(warnings[1:], "\n")

@@ -18,6 +18,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
+	"github.com/sallyport-io/sallyport/internal/replay/plugins"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
 	"github.com/sallyport-io/sallyport/internal/server"
 )
@@ -28,6 +29,8 @@ type Options struct {
 	Run *regexp.Regexp
 	// FailOnWarnings makes unexpected warnings fail a case, in every suite.
 	FailOnWarnings bool
+	// AllowUnknown makes it a warning that a result depends on what is not known.
+	AllowUnknown bool
 	// Update rewrites the files of expected objects, patches and denials.
 	Update bool
 	// Parallel limits the cases that run at a time; 0 means one per CPU.
@@ -43,6 +46,11 @@ type Result struct {
 	Err error
 	// Notes are the notes of the review. Warnings are those of webhooks that the case does not expect.
 	Notes, Warnings []string
+	// Unknown says what the API server's answer depends on, and is not among the files of the case. The case
+	// has not passed then.
+	Unknown []string
+	// Open is what could refuse pods of the case, and is not among its files.
+	Open plugins.Open
 	// Updated lists the files that were rewritten.
 	Updated  []string
 	Duration time.Duration
@@ -54,8 +62,8 @@ type Problem struct {
 	Message, Diff string
 }
 
-// Passed reports whether all expectations are met.
-func (r *Result) Passed() bool { return r.Err == nil && len(r.Problems) == 0 }
+// Passed reports whether all expectations are met, and nothing that the result depends on is unknown.
+func (r *Result) Passed() bool { return r.Err == nil && len(r.Problems) == 0 && len(r.Unknown) == 0 }
 
 // Run runs the selected cases. It passes each result to done as soon as possible, in the order
 // of the cases.
@@ -114,7 +122,7 @@ func (c *Case) review(ctx context.Context, configs *configs, o Options, result *
 	var notes bytes.Buffer
 	var outcomes []*review.Outcome
 	run := review.Run{
-		Files: c.Objects, With: c.With, Old: c.Old, Stdin: strings.NewReader(""), Notes: &notes,
+		Files: c.Objects, With: c.With, Old: c.Old, Stdin: strings.NewReader(""), Notes: &notes, Open: &result.Open,
 		Show:      func(out *review.Outcome) error { outcomes = append(outcomes, out); return nil },
 		Operation: admissionv1.Operation(cmp.Or(c.Operation, string(admissionv1.Create))), Namespace: cmp.Or(c.Namespace, "default"),
 		User: authenticationv1.UserInfo{Username: "sallyport-test"}, Validation: cmp.Or(c.Validate, fieldcheck.Modes[0]),
@@ -124,12 +132,22 @@ func (c *Case) review(ctx context.Context, configs *configs, o Options, result *
 	}
 	run.RefuseInvalid = run.Validation == fieldcheck.Strict
 	config.Review(&run)
-	_, err = run.Do(ctx)
+	err = run.Do(ctx)
 	for line := range strings.Lines(notes.String()) {
 		result.Notes = append(result.Notes, strings.TrimSuffix(line, "\n"))
 	}
 	if err != nil {
 		return err
+	}
+	for _, out := range outcomes {
+		for _, unknown := range out.Unknown {
+			text := out.Object.Title() + ": " + unknown
+			if o.AllowUnknown {
+				result.Notes = append(result.Notes, warningPrefix+"not known: "+text)
+			} else {
+				result.Unknown = append(result.Unknown, text)
+			}
+		}
 	}
 	if o.Update {
 		if result.Updated, err = c.update(outcomes); err != nil {

@@ -290,6 +290,8 @@ metadata: {name: third, namespace: team-a}
 spec:
   selector: {matchLabels: {proxy: "true"}}
   serviceAccountName: b
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: b, namespace: team-a}}
 `
 	unpack(t, common, files)
 	got := results(t, Options{})
@@ -394,9 +396,9 @@ func TestOutputsTellTheSame(t *testing.T) {
 		var out strings.Builder
 		p := Printer{Out: &out, Output: output}
 		Run(context.Background(), cases, Options{}, p.Print)
-		failed, broken, err := p.End(0)
-		if err != nil || !failed || !broken {
-			t.Errorf("%s: failed %v, broken %v, %v", output, failed, broken, err)
+		n, err := p.End(0)
+		if err != nil || n != (Counts{Failed: 1, Broken: 1}) {
+			t.Errorf("%s: %+v, %v", output, n, err)
 		}
 		for _, part := range []string{"want it denied; it was allowed", "none.yaml"} {
 			if !strings.Contains(out.String(), part) {
@@ -524,13 +526,45 @@ func TestACaseThatProvesNothingIsNotGreen(t *testing.T) {
 		var out strings.Builder
 		printer := Printer{Out: &out, Output: output}
 		Run(t.Context(), cases, Options{}, printer.Print)
-		if _, _, err := printer.End(0); err != nil {
+		if _, err := printer.End(0); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range want {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: not %q in\n%s", output, want, out.String())
 			}
+		}
+	}
+}
+
+func TestACaseThatDependsOnWhatIsNotThereIsUnknown(t *testing.T) {
+	unpack(t, common, head+`
+- {name: batch, objects: [pod.yaml], with: [batch.yaml], expect: {}}
+-- batch.yaml --
+apiVersion: kubeflow.org/v1alpha1
+kind: PodDefault
+metadata: {name: batch, namespace: team-a}
+spec:
+  selector: {matchLabels: {proxy: "true"}}
+  priorityClassName: batch
+`)
+	cases, err := Load([]string{"suite.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const what = "whether the PriorityClass batch exists, which PodDefault team-a/batch sets"
+	for output, level := range map[string]string{"text": "UNKNOWN", "json": `"unknown"`, "junit": "<error", "github": "::error"} {
+		var out strings.Builder
+		p := Printer{Out: &out, Output: output}
+		Run(t.Context(), cases, Options{}, p.Print)
+		if n, err := p.End(0); err != nil || n != (Counts{Unknown: 1}) || !strings.Contains(out.String(), what) || !strings.Contains(out.String(), level) {
+			t.Errorf("%s: %+v, %v\n%s", output, n, err, out.String())
+		}
+		out.Reset()
+		p = Printer{Out: &out, Output: output}
+		Run(t.Context(), cases, Options{AllowUnknown: true}, p.Print)
+		if n, err := p.End(0); err != nil || n != (Counts{}) || !strings.Contains(out.String(), what) || strings.Contains(out.String(), level) {
+			t.Errorf("%s, allowed: %+v, %v\n%s", output, n, err, out.String())
 		}
 	}
 }

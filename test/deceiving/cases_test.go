@@ -43,6 +43,7 @@ var keys = []string{
 	"defaults",  // early, if the PodDefaults are stored before the server that would refuse them runs
 	"alone",     // true, if commands that read no cluster do not know the namespace
 	"dry",       // true, if the request is a dry run
+	"note",      // what commands that read no cluster say they have not decided, because no file can
 	"tools",     // those that are asked, if not all of the kind
 	"since",     // the N of Kubernetes 1.N that does first what the case says
 }

@@ -102,7 +102,7 @@ func (w *world) serves(t *testing.T, r *results, c *deceivingCase) {
 	refusal := w.serve(t, c, folder, file, ports[0])
 	c.expect(t, refusal)
 	// A problem has the status of every other failure.
-	r.add(t, c, "config check", refusal, judge(status, output, 1), output)
+	r.add(t, c, "config check", refusal, judge(status, output, 1, ""), output)
 }
 
 // serve returns why a server does not start, or does not register itself.

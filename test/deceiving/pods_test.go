@@ -107,7 +107,7 @@ func (w *world) pod(t *testing.T, r *results, c *deceivingCase, p *prepared) {
 	ask := func(tool string, denied int, args ...string) {
 		if c.asks(tool) {
 			status, output := w.run(t, args...)
-			answers = append(answers, answer{tool, judge(status, output, denied), output})
+			answers = append(answers, answer{tool, judge(status, output, denied, c.set["note"]), output})
 		}
 	}
 	// A preview is of the pods that run already.

@@ -70,7 +70,7 @@ func (w *world) policy(t *testing.T, r *results, c *deceivingCase, p *prepared) 
 	outputs, answers := map[string]string{}, map[string]verdict{}
 	ask := func(tool string, args ...string) {
 		status, output := w.run(t, args...)
-		outputs[tool], answers[tool] = output, judge(status, output, 3)
+		outputs[tool], answers[tool] = output, judge(status, output, 3, "")
 	}
 	for suffix, question := range questions {
 		ask("chain-cluster"+suffix, append(slices.Clone(question), "--kubeconfig", w.kubeconfig)...)

@@ -35,13 +35,20 @@ func (v verdict) wrong(refused bool) bool {
 	return v == denies || v == failed
 }
 
+// openNote is what commands say of any pod if they read no cluster. Only a case that has nothing else to go by, and
+// says so, takes it for a note.
+var openNote = regexp.MustCompile(`(?m)^.*not decided without a cluster: .*$`)
+
 var (
 	saysUnknown  = regexp.MustCompile(`(?i)\bunknown\b|not known|not decided|cannot be decided|could not be decided`)
 	unknownField = regexp.MustCompile(`(?i)unknown field`)
 )
 
 // judge reads the verdict from an exit status and what was printed.
-func judge(status int, output string, denied int) verdict {
+func judge(status int, output string, denied int, note string) verdict {
+	if note == "" || !strings.Contains(openNote.FindString(output), note) {
+		output = openNote.ReplaceAllString(output, "")
+	}
 	open := saysUnknown.MatchString(unknownField.ReplaceAllString(output, ""))
 	switch {
 	case status == denied:

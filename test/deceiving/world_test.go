@@ -203,7 +203,11 @@ func (w *world) settle(t *testing.T, c *deceivingCase, folder string, objects []
 		namespace = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
 			"name": c.id(), "labels": map[string]any{corev1.LabelMetadataName: c.id()},
 		}}}
-		text, err := serialized.Marshal(namespace.Object)
+		inFile := namespace.DeepCopy()
+		if c.set["namespace"] == "terminating" { // as kubectl gets it then
+			inFile.Object["status"] = map[string]any{"phase": string(corev1.NamespaceTerminating)}
+		}
+		text, err := serialized.Marshal(inFile.Object)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,6 +58,9 @@ type Run struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Unknown says what could not be read, for the result.
 	Unknown []string
+	// FromFiles is set if the objects are those of files, and not of a cluster: then, they are also what
+	// kube-apiserver's own plugins read.
+	FromFiles bool
 	// NamespaceMissing is set if the cluster does not have the namespace of the request.
 	NamespaceMissing bool
 	// DryRun sends the request to an API server, as a dry run, and returns the object that it would store,
@@ -216,6 +219,10 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 	if refused := e.lifecycle(attributes); refused != nil {
 		return e.finish(nil, attributes, refused)
 	}
+	pod, err := e.newPod(attributes)
+	if err != nil {
+		return nil, err
+	}
 	before, err := content(attributes.GetObject())
 	if err != nil {
 		return nil, err
@@ -256,6 +263,9 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 		if err == nil {
 			err = validate(ctx, attributes)
 		}
+	}
+	if err == nil {
+		err = e.checkPlugins(attributes, pod)
 	}
 	return e.finish(before, attributes, err)
 }

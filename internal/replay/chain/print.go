@@ -3,7 +3,6 @@
 package chain
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -29,6 +28,7 @@ var phases = []struct {
 	{PodSecurity, "Pod security"},
 	{lint.ValidatingPolicies, "Validating policies, one after the other"},
 	{lint.ValidatingWebhooks, "Validating webhooks, all at the same time"},
+	{Plugins, "Kube-apiserver's own plugins"},
 }
 
 // notEvaluated names the rest of the chain: k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go.
@@ -225,13 +225,4 @@ func (r *Result) Verdict(allowUnknown bool) error {
 }
 
 // ErrUnknown returns an error if the result depends on what is not known.
-func (r *Result) ErrUnknown() error {
-	if len(r.Unknown) == 0 {
-		return nil
-	}
-	more := ""
-	if n := len(r.Unknown) - 1; n > 0 {
-		more = fmt.Sprintf(", and %d more", n)
-	}
-	return fmt.Errorf("the result depends on what is not known: %s%s; --allow-unknown accepts that", r.Unknown[0], more)
-}
+func (r *Result) ErrUnknown() error { return cli.ErrUnknown(r.Unknown) }

@@ -35,6 +35,8 @@ type Outcome struct {
 	OriginsBefore []admission.Origin
 	// Elsewhere says that all PodDefaults are in other namespaces than a pod; empty if not.
 	Elsewhere string
+	// Unknown says what the API server's answer depends on, and is not in the files.
+	Unknown []string
 }
 
 // An Asker holds what requests about objects have in common.

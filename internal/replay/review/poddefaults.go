@@ -19,6 +19,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/plugins"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -86,6 +87,9 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			continue
 		case err != nil:
 			errs = append(errs, err)
+			continue
+		}
+		if compiled == nil && plugins.Reads(object.GVK()) {
 			continue
 		}
 		if compiled == nil {

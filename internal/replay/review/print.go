@@ -4,6 +4,7 @@ package review
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -33,8 +34,11 @@ type Printer struct {
 	Out, Notes io.Writer
 	Output     string // one of Outputs
 	Color      bool
+	// AllowUnknown makes what is not known a warning.
+	AllowUnknown bool
 
 	printed, reviewed, changed, denied int
+	unknown                            []string
 	entries                            []report.Entry
 }
 
@@ -44,6 +48,9 @@ func (p *Printer) Print(o *Outcome) error {
 	p.count(o)
 	for _, warning := range o.Warnings {
 		manifest.Note(p.Notes, "warning: %s: %s", o.Object.Title(), warning)
+	}
+	for _, unknown := range o.Unknown {
+		manifest.Note(p.Notes, "not known: %s: %s", o.Object.Title(), unknown)
 	}
 	if len(o.Called()) == 0 {
 		manifest.Note(p.Notes, "note: %s: no webhook is called for %s of %s", o.Object.At(), o.Request.Operation, o.Object.Title())
@@ -73,6 +80,7 @@ func (p *Printer) Print(o *Outcome) error {
 const (
 	ruleDenied       = "denied"
 	ruleWarning      = "warning"
+	ruleUnknown      = "unknown"
 	ruleUnreviewable = "not-reviewed"
 )
 
@@ -86,6 +94,15 @@ func (p *Printer) count(o *Outcome) {
 		warned.Level, warned.Rule, warned.Message = report.Warning, ruleWarning, warning
 		p.entries = append(p.entries, warned)
 	}
+	for _, what := range o.Unknown {
+		p.unknown = append(p.unknown, o.Object.Title()+": "+what)
+		unknown := entry
+		unknown.Level, unknown.Rule, unknown.Message = report.Error, ruleUnknown, "not known: "+what
+		if p.AllowUnknown {
+			unknown.Level = report.Warning
+		}
+		p.entries = append(p.entries, unknown)
+	}
 	switch changed := o.Changed(); {
 	case o.Denied != nil:
 		p.denied++
@@ -97,6 +114,18 @@ func (p *Printer) count(o *Outcome) {
 	p.entries = append(p.entries, entry)
 }
 
+// Verdict returns the exit status of what has been printed: nil, [cli.ExitDenied], or an error if it depends on
+// what is not known, and that is not allowed.
+func (p *Printer) Verdict() error {
+	if err := cli.ErrUnknown(p.unknown); err != nil && !p.AllowUnknown {
+		return err
+	}
+	if p.denied > 0 {
+		return cli.ExitDenied
+	}
+	return nil
+}
+
 // End prints the report, or a summary below several diffs. The error lists objects that could
 // not be reviewed.
 func (p *Printer) End(err error) error {
@@ -105,13 +134,18 @@ func (p *Printer) End(err error) error {
 		out := report.Report{Tool: "sallyport review", Version: cli.BuildVersion(), Entries: p.entries, Rules: []report.Rule{
 			{ID: ruleDenied, What: "Admission allows the object.", URI: docs},
 			{ID: ruleWarning, What: "Admission has a warning for the object's author.", URI: docs},
+			{ID: ruleUnknown, What: "Whether the API server accepts the object is known.", Help: "Give the object that the message names with `--with`.", URI: docs},
 			{ID: ruleUnreviewable, What: "The object can be reviewed.", URI: docs},
 		}}
 		out.AddErrors(out.Tool, ruleUnreviewable, err)
 		return out.Write(p.Out, p.Output)
 	}
 	if p.Output == OutputDiff && p.reviewed > 1 {
-		manifest.Note(p.Notes, "%d objects: %d allowed, %d of them changed, %d denied", p.reviewed, p.reviewed-p.denied, p.changed, p.denied)
+		open := ""
+		if n := len(p.unknown); n > 0 {
+			open = fmt.Sprintf(", as far as is known: see %d above", n)
+		}
+		manifest.Note(p.Notes, "%d objects: %d allowed, %d of them changed, %d denied%s", p.reviewed, p.reviewed-p.denied, p.changed, p.denied, open)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/replay/plugins"
 	"github.com/sallyport-io/sallyport/internal/resources"
 	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
@@ -40,6 +41,8 @@ type Run struct {
 	Notes io.Writer
 	// Show receives each outcome.
 	Show func(*Outcome) error
+	// Open receives what could refuse pods and is not in the files. If nil, Notes does.
+	Open *plugins.Open
 
 	Operation admissionv1.Operation
 	Namespace string // for objects without one
@@ -77,27 +80,29 @@ type reviewing struct {
 	podDefaults *podDefaults
 	datasets    *datasets
 	projects    *projectlimit.Index
+	plugins     *plugins.Objects
+	open        plugins.Open
 	with, was   []*manifest.Object // was holds the objects before an update
 	asker       Asker
 	checker     *fieldcheck.Checker
-	denied      bool
 }
 
-// Do reviews the objects and reports whether one was denied. It continues after an object that
-// it cannot review; the error lists all of them.
-func (run *Run) Do(ctx context.Context) (denied bool, err error) {
+// Do reviews the objects. It continues after an object that it cannot review; the error lists all of
+// them.
+func (run *Run) Do(ctx context.Context) error {
 	r, objects, err := run.prepare(ctx)
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("%s: there is nothing to review: the lists are empty", strings.Join(run.Files, ", "))
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	var errs []error
 	for _, object := range objects {
 		errs = append(errs, r.review(ctx, object))
 	}
-	return r.denied, errors.Join(errs...)
+	r.tellOpen()
+	return errors.Join(errs...)
 }
 
 // Prepared returns the webhooks of a run without files, ready for [Decide]. They read the
@@ -144,7 +149,8 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	}
 	r.asker = Asker{Operation: r.Operation, Namespace: r.Namespace, User: r.User, Resources: set}
 	r.with, r.was = with, slices.Concat(was, with)
-	var errProjects, errDatasets error
+	var errPlugins, errProjects, errDatasets error
+	r.plugins, errPlugins = plugins.Read(slices.Concat(with, objects), r.Namespace)
 	rest := slices.DeleteFunc(slices.Clone(with), func(o *manifest.Object) bool { return fieldcheck.IsDefinition(o) || r.wasOf(objects, o) })
 	if r.CountProjects {
 		rest, errProjects = loadProjects(rest, r.projects)
@@ -152,7 +158,7 @@ func (r *reviewing) read(ctx context.Context) ([]*manifest.Object, error) {
 	if r.ReadDatasets {
 		rest, errDatasets = r.datasets.load(rest, r.Namespace)
 	}
-	return objects, errors.Join(errProjects, errDatasets, r.podDefaults.load(rest, r.Namespace, r.Notes))
+	return objects, errors.Join(errPlugins, errProjects, errDatasets, r.podDefaults.load(rest, r.Namespace, r.Notes))
 }
 
 // checkWith checks the PodDefaults that webhooks read. The API server refuses an invalid one, but what it has
@@ -247,6 +253,9 @@ func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
 		return err
 	}
 	out, err := Decide(ctx, q, r.webhooks)
+	if err == nil && !o.IsAdmissionReview() {
+		err = r.checkPlugins(ctx, q, out)
+	}
 	if err != nil {
 		return err
 	}
@@ -281,7 +290,11 @@ func (r *reviewing) reviewPod(ctx context.Context, pod *workload.Pod, namespace 
 	}
 	asker := r.asker
 	asker.Operation, asker.Namespace = admissionv1.Create, namespace
-	out, err := Decide(ctx, asker.Ask(pod.Object, nil), r.webhooks)
+	q := asker.Ask(pod.Object, nil)
+	out, err := Decide(ctx, q, r.webhooks)
+	if err == nil {
+		err = r.checkPlugins(ctx, q, out)
+	}
 	if err != nil {
 		return err
 	}
@@ -289,7 +302,6 @@ func (r *reviewing) reviewPod(ctx context.Context, pod *workload.Pod, namespace 
 }
 
 func (r *reviewing) show(ctx context.Context, out *Outcome) error {
-	r.denied = r.denied || out.Denied != nil
 	if len(out.Calls) > 0 && out.Object.GVK() == workload.PodKind {
 		out.Elsewhere = r.podDefaults.explain(out.Object, out.Request.Namespace, r.Notes)
 	}
