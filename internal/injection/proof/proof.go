@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/sallyport-io/sallyport/internal/dryrun"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
@@ -119,7 +120,7 @@ func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (An
 	case len(extra) > 0:
 		return Differs, "pods also get " + strings.Join(extra, ", ")
 	}
-	places, err := lacking(foreseen.Before, foreseen.After, got)
+	places, err := dryrun.Lacking(foreseen.Before, foreseen.After, got)
 	switch {
 	case err != nil:
 		return Unknown, err.Error()

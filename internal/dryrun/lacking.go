@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package proof
+package dryrun
 
 import (
 	"encoding/json"
@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// lacking returns the places, without values, where a pod lacks something that is in a
+// Lacking returns the places, without values, where a pod lacks something that is in a
 // foreseen pod and was not in the pod that was sent. Other webhooks and the API server may
 // add to it.
-func lacking(sent, foreseen []byte, got *corev1.Pod) ([]string, error) {
+func Lacking(sent, foreseen []byte, got *corev1.Pod) ([]string, error) {
 	before, err := canonical(sent)
 	if err != nil {
 		return nil, err
