@@ -64,7 +64,8 @@ func newChainCommand() *cobra.Command {
 			"webhooks, reinvocation, pod security, validating policies and webhooks, each on the result of the one\n" +
 			"before. Each step shows what it changes and what it refuses, and why. Webhooks of Sallyport are answered\n" +
 			"here; what others would do is not known, unless --call asks them. What depends on a field that the API\n" +
-			"server sets, such as the priority, is not known from files; a cluster's API server is asked, by a dry run.\n" +
+			"server sets, such as the priority, is not known from files. A cluster's API server is asked by a dry run, also\n" +
+			"about a request that the steps allow: quotas, LimitRanges and its validation may refuse it.\n" +
 			"See docs/chain.md.\n\n" +
 			"Exit status with --evaluate: 0 allowed, 3 refused, 1 anything else, such as a result that depends on\n" +
 			"what is not known.",

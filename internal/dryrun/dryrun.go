@@ -53,7 +53,12 @@ func unknown(format string, args ...any) *Answer {
 }
 
 // A Server is an API server.
-type Server struct{ client dynamic.Interface }
+type Server struct {
+	// FieldManager is that of requests; empty for the one of the client.
+	FieldManager string
+
+	client dynamic.Interface
+}
 
 // New returns the API server of a config. If user is not nil, requests are sent as this user, by impersonation.
 func New(config *rest.Config, user *authenticationv1.UserInfo) (*Server, error) {
@@ -63,7 +68,7 @@ func New(config *rest.Config, user *authenticationv1.UserInfo) (*Server, error) 
 		config.Impersonate = rest.ImpersonationConfig{UserName: user.Username, Groups: user.Groups}
 	}
 	client, err := dynamic.NewForConfig(config)
-	return &Server{client}, err
+	return &Server{client: client}, err
 }
 
 // Asked reports whether a request has a dry run that this package sends.
@@ -106,9 +111,9 @@ func (s *Server) Ask(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 	switch req.Operation {
 	case admissionv1.Create:
 		object.SetResourceVersion("")
-		out, err = resource.Create(ctx, object, metav1.CreateOptions{DryRun: all})
+		out, err = resource.Create(ctx, object, metav1.CreateOptions{DryRun: all, FieldManager: s.FieldManager})
 	case admissionv1.Update:
-		out, err = resource.Update(ctx, object, metav1.UpdateOptions{DryRun: all}, sub...)
+		out, err = resource.Update(ctx, object, metav1.UpdateOptions{DryRun: all, FieldManager: s.FieldManager}, sub...)
 	default:
 		err = resource.Delete(ctx, req.Name, metav1.DeleteOptions{DryRun: all}, sub...)
 	}

@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/dryrun"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay"
 	"github.com/sallyport-io/sallyport/internal/resources"
@@ -63,9 +64,9 @@ type Run struct {
 	FromFiles bool
 	// NamespaceMissing is set if the cluster does not have the namespace of the request.
 	NamespaceMissing bool
-	// DryRun sends the request to an API server, as a dry run, and returns the object that it would store,
-	// or its refusal. It decides if policies read what is not known here. Nil if there is no API server.
-	DryRun func(context.Context, *admissionv1.AdmissionRequest) (map[string]any, error)
+	// DryRun asks an API server about the request. It decides if policies read what is not known here, and if what is
+	// evaluated here allows the request. Nil if there is no API server.
+	DryRun func(context.Context, *admissionv1.AdmissionRequest) (*dryrun.Answer, error)
 }
 
 // An Outcome is the outcome of a step.
@@ -157,6 +158,9 @@ type Result struct {
 	// Object is the object after all mutations; nil for a request without one.
 	Object map[string]any `json:"object,omitempty"`
 
+	// Asked is set if the API server has decided.
+	Asked bool `json:"asked,omitempty"`
+
 	// An expression reads whether the request is a dry run, or its field manager.
 	readsDryRun, readsManager bool
 }
@@ -183,10 +187,11 @@ type evaluation struct {
 
 // Do evaluates the request. An error is about what is given: objects that the API server would not
 // accept, or a conversion between versions that only the API server can do. Where the result depends on
-// what is not known, the API server decides, if there is one.
+// what is not known, or the request would be allowed, the API server decides, if there is one.
 func (r *Run) Do(ctx context.Context) (*Result, error) {
 	result, err := r.evaluate(ctx)
-	if err != nil || len(result.Unknown) == 0 || r.DryRun == nil {
+	decided := err == nil && len(result.Unknown) == 0 && (result.Denied != nil || !dryrun.Asked(r.Request))
+	if err != nil || decided || r.DryRun == nil {
 		return result, err
 	}
 	return result, r.ask(ctx, result)

@@ -25,6 +25,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/dryrun"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/workload"
@@ -71,7 +72,16 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 		}
 	}
 	r.Authorizer = &reviewer{c.Client}
-	r.DryRun = dryRunner(c.Config, impersonate, r.FieldManager)
+	var as *authenticationv1.UserInfo
+	if impersonate {
+		as = &r.Request.UserInfo
+	}
+	server, err := dryrun.New(c.Config, as)
+	if err != nil {
+		return err
+	}
+	server.FieldManager = r.FieldManager
+	r.DryRun = server.Ask
 	return errors.Join(read.errs...)
 }
 

@@ -88,7 +88,9 @@ func (r *Result) PrintText(out io.Writer, title string, all bool) error {
 	for _, note := range r.Notes {
 		line("note: %s", note)
 	}
-	line("not evaluated: %s", notEvaluated)
+	if !r.Asked {
+		line("not evaluated: %s", notEvaluated)
+	}
 	_, err := io.WriteString(out, text.String())
 	return err
 }
