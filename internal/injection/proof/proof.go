@@ -6,9 +6,9 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -102,9 +101,20 @@ func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (An
 	if err != nil {
 		return Unknown, "it could not be foreseen: " + err.Error()
 	}
-	got, err := trial.Cluster.Client.CoreV1().Pods(o.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	server, err := dryrun.New(trial.Cluster.Config, nil)
 	if err != nil {
-		return p.refused(foreseen, err)
+		return Unknown, err.Error()
+	}
+	answer, err := server.Ask(ctx, dryrun.NewPod(o.namespace, raw))
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	got := &corev1.Pod{}
+	if answer.Verdict != dryrun.Accepted {
+		return p.refused(foreseen, answer)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, got); err != nil {
+		return Unknown, err.Error()
 	}
 	if foreseen.Denied != nil {
 		return p.notCalled(ctx, trial, pod, "the pod is admitted, although the webhook would deny it")
@@ -149,9 +159,9 @@ func (p *Prover) notCalled(ctx context.Context, trial *injection.Trial, pod *cor
 // address is that of a webhook in an error of the API server.
 var address = regexp.MustCompile(`Post "[^"]*": `)
 
-// refused judges the error of a dry run.
-func (p *Prover) refused(foreseen *review.Outcome, err error) (Answer, string) {
-	text := address.ReplaceAllString(err.Error(), "") // a path may be private
+// refused judges the answer to a dry run that is not accepted.
+func (p *Prover) refused(foreseen *review.Outcome, answer *dryrun.Answer) (Answer, string) {
+	text := address.ReplaceAllString(cmp.Or(answer.Said, answer.Reason), "") // a path may be private
 	ours := strings.Contains(text, `"`+poddefault.Name+`"`)
 	switch {
 	case strings.Contains(text, "does not support dry run"):
@@ -164,20 +174,19 @@ func (p *Prover) refused(foreseen *review.Outcome, err error) (Answer, string) {
 		return Differs, "calls of the webhook fail: " + text
 	case p.Policy != "" && strings.Contains(text, "ValidatingAdmissionPolicy '"+p.Policy+"'"):
 		return Differs, "pods are rejected by the policy that stands in for the webhook, because it does not see that they were injected"
-	case apierrors.IsInvalid(err) && foreseen.Denied == nil:
-		return Differs, "the API server rejects the injected pod: " + invalid(err)
+	case answer.Status != nil && answer.Status.Reason == metav1.StatusReasonInvalid && foreseen.Denied == nil:
+		return Differs, "the API server rejects the injected pod: " + invalid(answer.Status)
 	}
 	return Unknown, "the pod that doctor sends is rejected: " + text
 }
 
-// invalid describes an error without the values in it.
-func invalid(err error) string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
+// invalid describes a refusal without the values in it.
+func invalid(refusal *metav1.Status) string {
+	if refusal.Details == nil {
 		return "it is invalid"
 	}
 	var causes []string
-	for _, c := range status.Status().Details.Causes {
+	for _, c := range refusal.Details.Causes {
 		causes = append(causes, fmt.Sprintf("%s (%s)", c.Field, c.Type))
 	}
 	return listed(causes)
