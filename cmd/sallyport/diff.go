@@ -19,9 +19,12 @@ func newDiffCommand() *cobra.Command {
 		Short: "Show what the PodDefaults of a cluster would change in a pod",
 		Long: "Run injection with the PodDefaults of the cluster on pods or on the pod templates of workloads, and show\n" +
 			"the result, as 'sallyport review' does with files. For a running pod, the result is what it lacks.\n" +
-			"Nothing is written. The API server's own defaulting and admission plugins are not applied.\n\n" +
+			"The API server is asked about each resulting pod by a dry run, with your rights: quotas, LimitRanges,\n" +
+			"classes, ServiceAccounts, policies and its validation may refuse it. A refusal names the fields and what\n" +
+			"has set them. Nothing is written.\n\n" +
 			"With --revision, show how a PodDefault or ClusterPodDefault differs from an earlier revision of it.\n\n" +
-			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else.",
+			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else, such as a pod of which it is\n" +
+			"not known whether the API server accepts it.",
 		Example: "  sallyport diff -f pod.yaml\n\n" +
 			"  # what the next pod of a Deployment would get\n" +
 			"  sallyport diff deployment/web -n team-a\n\n" +
@@ -42,6 +45,7 @@ func newDiffCommand() *cobra.Command {
 		},
 	}
 	o.addFlags(cmd, "pods or workloads")
+	o.addServerFlag(cmd)
 	cli.AddFlagGroup(cmd, "Input", func() {
 		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of a revision of TYPE/NAME, a PodDefault or ClusterPodDefault, to compare it with")
 	})
@@ -56,7 +60,7 @@ func newDiffCommand() *cobra.Command {
 }
 
 func (o *defaultsOptions) diff(cmd *cobra.Command, args []string, printer *review.Printer) error {
-	trial, err := o.trial(cmd)
+	trial, err := o.asking(cmd)
 	if err != nil {
 		return err
 	}

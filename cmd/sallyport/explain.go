@@ -11,6 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/commands"
+	"github.com/sallyport-io/sallyport/internal/dryrun"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/injection"
 	"github.com/sallyport-io/sallyport/internal/manifest"
@@ -27,6 +28,7 @@ type defaultsOptions struct {
 	config     string
 	validation string
 	checker    *fieldcheck.Checker
+	askServer  bool
 }
 
 func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
@@ -61,6 +63,24 @@ func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 	return &injection.Trial{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
 		return o.server.Define(server.Sources{PodDefaults: source, Authors: server.Anybody{}})
 	}}, nil
+}
+
+// addServerFlag adds the flag for what the API server itself would refuse.
+func (o *defaultsOptions) addServerFlag(cmd *cobra.Command) {
+	cli.AddFlagGroup(cmd, "Evaluation", func() {
+		cmd.Flags().BoolVar(&o.askServer, "server", true, "ask the API server about the resulting pods, by dry runs with your rights; =false shows only what the PodDefaults do")
+	})
+}
+
+// asking is trial, which also asks the API server if the flag says so.
+func (o *defaultsOptions) asking(cmd *cobra.Command) (*injection.Trial, error) {
+	trial, err := o.trial(cmd)
+	if err != nil || !o.askServer {
+		return trial, err
+	}
+	server, err := dryrun.New(trial.Cluster.Config, nil)
+	trial.Server = &dryrun.Pods{Server: server}
+	return trial, err
 }
 
 // deniedStatus returns the exit status for a denied object.

@@ -31,8 +31,10 @@ func newPreviewCommand() *cobra.Command {
 			"comparing with a cluster without it. Workloads are Deployments, StatefulSets, DaemonSets, ReplicaSets,\n" +
 			"Jobs, CronJobs, and pods without a known owner. Running pods do not change, and nothing is written.\n" +
 			"Files are checked first: fields, schema, and what the webhook for authors would reject.\n\n" +
+			"The API server is asked about each pod that would change by a dry run, with your rights: quotas,\n" +
+			"LimitRanges, classes, ServiceAccounts, policies and its validation may refuse it.\n\n" +
 			"Exit status: 0 if all pods would be admitted, 3 if the object itself or pods that are admitted now would\n" +
-			"be denied, 1 anything else.",
+			"be denied, 1 anything else, such as pods of which it is not known whether the API server accepts them.",
 		Example: "  # before applying it\n" +
 			"  sallyport preview -f poddefault.yaml\n\n" +
 			"  # what deleting it would undo\n" +
@@ -49,6 +51,7 @@ func newPreviewCommand() *cobra.Command {
 		RunE: o.preview,
 	}
 	o.addFlags(cmd, "PodDefaults and ClusterPodDefaults")
+	o.addServerFlag(cmd)
 	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().BoolVar(&o.remove, "remove", false, "show what would change if the named object were deleted")
 		cmd.Flags().BoolVar(&o.names, "names", false, "print only the names of the workloads that would change")
@@ -89,7 +92,7 @@ func completeDefaults(of *cluster.Flags) cobra.CompletionFunc {
 }
 
 func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {
-	trial, err := o.trial(cmd)
+	trial, err := o.asking(cmd)
 	if err != nil {
 		return err
 	}

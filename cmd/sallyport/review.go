@@ -22,13 +22,16 @@ func newReviewCommand() *cobra.Command {
 			"Objects that the webhooks read from a cluster, such as PodDefaults, and CustomResourceDefinitions are\n" +
 			"read from the files of --with. Objects are checked first: unknown fields, wrong types, and the schema of\n" +
 			"custom resources. The API server's own defaulting, admission plugins and validation, and the selectors\n" +
-			"of webhook configurations are not applied.\n\n" +
+			"of webhook configurations are not applied. With --server, the API server of a cluster is asked about each\n" +
+			"resulting object by a dry run, with your rights. A refusal names the fields and what has set them.\n\n" +
 			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else, such as objects that could\n" +
-			"not be reviewed.",
+			"not be reviewed, or of which it is not known whether the API server accepts them.",
 		Example: "  # what the PodDefaults of a file do to a pod, and which of them does what\n" +
 			"  sallyport review -f pod.yaml --with poddefaults.yaml\n\n" +
 			"  # what a pipeline is about to apply, with the PodDefaults of a cluster\n" +
 			"  kubectl get poddefaults -n team-a -o yaml | sallyport review -n team-a -f manifests/ --with -\n\n" +
+			"  # also what the API server itself would refuse\n" +
+			"  sallyport review -n team-a -f manifests/ --with poddefaults/ --server\n\n" +
 			"  # a change of an object\n" +
 			"  kubectl get service web -o yaml | sallyport review --operation UPDATE -f service.yaml --old -\n\n" +
 			"  # only the resulting pod, for another program\n" +

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
@@ -56,6 +57,8 @@ type reviewOptions struct {
 	color, validation            string
 	allowUnknown                 bool
 	user                         authenticationv1.UserInfo
+	server                       bool
+	cluster                      cluster.Flags
 	of                           Reviewer
 }
 
@@ -66,7 +69,7 @@ func Review(of Reviewer) *cobra.Command {
 	if of.Long == "" {
 		of.describe()
 	}
-	o := reviewOptions{of: of}
+	o := reviewOptions{of: of, cluster: cluster.Flags{UserAgent: of.Name + "/" + cli.BuildVersion()}}
 	cmd := &cobra.Command{
 		Use:     "review -f FILE [--with FILE|FOLDER ...]",
 		Short:   "Show what admission would do to objects and their pods, without a cluster",
@@ -78,7 +81,7 @@ func Review(of Reviewer) *cobra.Command {
 			if of.Prepare != nil {
 				err = of.Prepare(cmd)
 			}
-			return errors.Join(err, o.validate())
+			return errors.Join(err, o.validate(), o.validateServer(cmd.Flags()))
 		},
 		RunE:         func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 		SilenceUsage: true,
@@ -107,6 +110,10 @@ func Review(of Reviewer) *cobra.Command {
 			of.AddFlags(cmd)
 		}
 	})
+	cli.AddFlagGroup(cmd, "Cluster", func() {
+		flags.BoolVar(&o.server, "server", false, "also ask the API server of a cluster about the resulting objects and pods, by dry runs with your rights, or with --as by impersonation")
+	})
+	o.cluster.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", review.OutputDiff,
 			"`format` of the output: what changed and why (diff), the resulting objects and their pods (yaml, json), the JSON Patch (patch), the AdmissionReview (review), or a report for CI ("+cli.OneOf(report.Formats)+")")
@@ -152,6 +159,12 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 		Operation: admissionv1.Operation(o.operation), Namespace: o.namespace, User: o.user, Validation: o.validation,
 	}
 	o.of.Review(&run)
+	if o.server {
+		var err error
+		if run.Server, err = o.openServer(cmd.Flags().Changed("as")); err != nil {
+			return err
+		}
+	}
 	define := run.Webhooks
 	run.Webhooks = func(from review.Sources) ([]admission.Webhook, error) {
 		webhooks, err := define(from)

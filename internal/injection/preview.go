@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/review"
@@ -59,6 +61,8 @@ type Change struct {
 	Workload *manifest.Object
 	// Was is the outcome before the change, and Is the one after it.
 	Was, Is *review.Outcome
+
+	controller metav1.OwnerReference // creates the pod
 }
 
 // Verdict returns the effect in words, or "" if there is none.
@@ -72,11 +76,18 @@ func (c *Change) Verdict() string {
 	case is != nil:
 		return ""
 	case was != nil:
-		return "is denied now, and would be admitted"
+		return c.asFarAsKnown("is denied now, and would be admitted")
 	case c.Changes():
-		return "would change"
+		return c.asFarAsKnown("would change")
 	}
 	return ""
+}
+
+func (c *Change) asFarAsKnown(verdict string) string {
+	if c.Is.Unanswered != "" {
+		return verdict + ", as far as is known"
+	}
+	return verdict
 }
 
 // Changes reports whether the pod is admitted before and after, and differs.
@@ -96,8 +107,9 @@ type Effect struct {
 	// Refused is set if an object itself would be refused. Nothing else is set then.
 	Refused bool
 	// Looked counts workloads, Changed those with other pods, and Denied and Spared those
-	// whose pods would newly be denied, or be denied no more.
-	Looked, Changed, Denied, Spared int
+	// whose pods would newly be denied, or be denied no more. Unknown counts those of which it is not known whether
+	// the API server accepts their pods.
+	Looked, Changed, Denied, Spared, Unknown int
 	// Unseen are kinds in namespaces that the user may not list.
 	Unseen []string
 }
@@ -282,6 +294,7 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 	for _, what := range unseen {
 		effect.Unseen = append(effect.Unseen, what+" of "+namespace)
 	}
+	var changes []*Change
 	for _, of := range workloads {
 		pods, err := workload.PodsOf(of, namespace, p.Cluster.Find(ctx))
 		if err != nil {
@@ -303,21 +316,28 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 			if err != nil {
 				return err
 			}
-			change := &Change{Workload: of, Was: was, Is: is}
-			effect.add(change)
-			if change.Verdict() == "" {
-				continue
+			effect.Looked++
+			if change := (&Change{Workload: of, Was: was, Is: is, controller: pod.Controller}); change.Verdict() != "" {
+				changes = append(changes, change)
 			}
-			if err := p.Show(change); err != nil {
-				return err
-			}
+		}
+	}
+	if err := p.askServer(ctx, now, changes); err != nil {
+		return err
+	}
+	for _, change := range changes {
+		effect.add(change)
+		if err := p.Show(change); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 func (e *Effect) add(c *Change) {
-	e.Looked++
+	if c.Is.Unanswered != "" {
+		e.Unknown++
+	}
 	switch was, is := c.Was.Denied, c.Is.Denied; {
 	case c.Changes():
 		e.Changed++
@@ -361,6 +381,8 @@ func (p PreviewPrinter) End(e *Effect) (denied bool, err error) {
 		return false, err
 	case e.Denied > 0:
 		return true, nil
+	case e.Unknown > 0:
+		return false, fmt.Errorf("of %s, %w; --server=false does not ask", cli.Count(e.Unknown, "pod", "pods"), errUnknown)
 	case len(e.Unseen) > 0:
 		return false, fmt.Errorf("not all was looked at: you may not list %s; ask somebody who may", strings.Join(e.Unseen, ", "))
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/dryrun"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/manifest"
 	"github.com/sallyport-io/sallyport/internal/replay/podsecurity"
@@ -35,6 +36,8 @@ type Trial struct {
 	Checker  *fieldcheck.Checker
 	// Notes receives remarks that are not part of the output.
 	Notes io.Writer
+	// Server is asked by [Trial.Diff] and by a [Preview] about pods that the webhooks admit; nil if it is not.
+	Server *dryrun.Pods
 
 	known map[string]*Defaults // by namespace
 }
@@ -192,6 +195,7 @@ func checked(ctx context.Context, objects []*manifest.Object, err error, checker
 // Diff prints what PodDefaults would change in the pods of objects, and reports whether
 // one would be denied.
 func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *review.Printer) (denied bool, err error) {
+	var unknown []error
 	for _, object := range objects {
 		known, err := t.defaults(ctx, cmp.Or(object.Namespace, t.Cluster.Namespace))
 		if err != nil {
@@ -216,13 +220,21 @@ func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *r
 			if err != nil {
 				return false, err
 			}
+			if err := t.askServer(ctx, out, pod.Controller); err != nil {
+				return false, err
+			}
 			if err := printer.Print(out); err != nil {
 				return false, err
 			}
-			denied = denied || out.Denied != nil
+			if denied = denied || out.Denied != nil; out.Unanswered != "" {
+				unknown = append(unknown, fmt.Errorf("%s: %w: %s", out.Object.Title(), errUnknown, out.Unanswered))
+			}
 		}
 	}
-	return denied, nil
+	if denied {
+		return true, nil
+	}
+	return false, errors.Join(unknown...)
 }
 
 // Foresee returns what the webhooks make of a new pod in its namespace. Hidden is set if the

@@ -140,6 +140,7 @@ func (w *world) pod(t *testing.T, r *results, c *deceivingCase, p *prepared) {
 		with = append(with, "--with", file)
 	}
 	ask("review", 3, append([]string{"review", "-n", namespace, "-f", p.file}, with...)...)
+	ask("review-server", 3, append([]string{"review", "-n", namespace, "-f", p.file, "--server", "--kubeconfig", w.kubeconfig}, with...)...)
 	ask("diff", 3, "diff", "--kubeconfig", w.kubeconfig, "-n", namespace, "-f", p.file)
 	resource := cmp.Or(c.set["resource"], "pods")
 	question := []string{"chain", resource, "-n", namespace, "-f", p.file, "--evaluate", "--as", administrator}

@@ -83,6 +83,7 @@ func TestSallyport(t *testing.T) {
 		{"a PodDefault counts at once if consistency is wanted", testConsistent},
 		{"Secrets that PodDefaults select by labels count at once, once the server may read them", testConnections},
 		{"a pod uses the PodDefaults that its ServiceAccount may", testUsage},
+		{"commands ask the API server what it refuses", testAskingTheServer},
 		{"refusals and conflicts are reported, and reports are uninstalled", testReports},
 		{"a pod that was injected and is sent again comes out the same", testSecondPass},
 		{"changes and deletions of PodDefaults take effect", testChanges},

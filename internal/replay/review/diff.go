@@ -145,10 +145,10 @@ func Diff(o *Outcome, color bool) (string, error) {
 		return "", err
 	}
 	if len(hunks) == 0 {
-		return paint("1", manifest.PrintableLine(o.Object.Title())+": allowed, unchanged") + "\n", nil
+		return paint("1", manifest.PrintableLine(o.Object.Title())+": "+o.asFarAsKnown("allowed, unchanged")) + "\n", nil
 	}
 	var out strings.Builder
-	_, _ = fmt.Fprintln(&out, paint("1", manifest.PrintableLine(o.Object.Title()+": "+cmp.Or(o.Verdict, "allowed, changed by "+strings.Join(o.Changed(), ", ")))))
+	_, _ = fmt.Fprintln(&out, paint("1", manifest.PrintableLine(o.Object.Title()+": "+cmp.Or(o.Verdict, o.asFarAsKnown("allowed, changed by "+strings.Join(o.Changed(), ", "))))))
 	for _, hunk := range hunks {
 		_, _ = fmt.Fprintln(&out, paint("36", hunk.header()))
 		for _, line := range hunk.Lines {
@@ -163,6 +163,13 @@ func Diff(o *Outcome, color bool) (string, error) {
 		}
 	}
 	return out.String(), nil
+}
+
+func (o *Outcome) asFarAsKnown(verdict string) string {
+	if o.Unanswered != "" || len(o.Unknown) > 0 {
+		return verdict + ", as far as is known"
+	}
+	return verdict
 }
 
 func (h Hunk) header() string {

@@ -33,6 +33,9 @@ type Outcome struct {
 	// OriginsBefore are the origins of fields in the object before the review; nil if there are
 	// none.
 	OriginsBefore []admission.Origin
+	// Unanswered says why it is not known whether the API server accepts the object; empty if it is known, or was
+	// not asked.
+	Unanswered string
 	// Elsewhere says that all PodDefaults are in other namespaces than a pod; empty if not.
 	Elsewhere string
 	// Unknown says what the API server's answer depends on, and is not in the files.

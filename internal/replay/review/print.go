@@ -111,6 +111,9 @@ func (p *Printer) count(o *Outcome) {
 		p.changed++
 		entry.Message = "allowed, changed by " + strings.Join(changed, ", ")
 	}
+	if o.Denied == nil {
+		entry.Message = o.asFarAsKnown(entry.Message)
+	}
 	p.entries = append(p.entries, entry)
 }
 

@@ -17,6 +17,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/fieldcheck"
@@ -62,6 +63,8 @@ type Run struct {
 	// DataConnections is the selector of the Secrets that a server with this configuration knows; see
 	// [poddefault.Settings]. Nil: all Secrets in the files.
 	DataConnections *string
+	// Server is asked about what the webhooks allow; nil if none is.
+	Server *Server
 	// Dataset has the settings of the datasets webhook.
 	Dataset dataset.Settings
 }
@@ -259,6 +262,9 @@ func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
 	if err != nil {
 		return err
 	}
+	if err := r.Server.ask(ctx, out, metav1.OwnerReference{}); err != nil {
+		return err
+	}
 	var pods []*workload.Pod
 	var errPods error
 	if makesPods(q) && out.Denied == nil {
@@ -266,9 +272,9 @@ func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
 		made.Raw = out.After
 		pods, errPods = workload.PodsOf(&made, r.Namespace, r.find)
 	}
-	if len(out.Calls) > 0 || len(pods) == 0 && errPods == nil {
+	if len(out.Calls) > 0 || len(pods) == 0 && errPods == nil || out.Denied != nil || out.Unanswered != "" {
 		if err := r.show(ctx, out); err != nil {
-			return err
+			errPods = errors.Join(errPods, err)
 		}
 	}
 	for _, pod := range pods {
@@ -295,6 +301,9 @@ func (r *reviewing) reviewPod(ctx context.Context, pod *workload.Pod, namespace 
 	if err == nil {
 		err = r.checkPlugins(ctx, q, out)
 	}
+	if err == nil {
+		err = r.Server.ask(ctx, out, pod.Controller)
+	}
 	if err != nil {
 		return err
 	}
@@ -314,5 +323,5 @@ func (r *reviewing) show(ctx context.Context, out *Outcome) error {
 		}
 	}
 	r.datasets.tellMissing(out, r.Notes)
-	return r.datasets.rank(ctx, out, r.Dataset, r.Notes)
+	return errors.Join(out.errUnknown(), r.datasets.rank(ctx, out, r.Dataset, r.Notes))
 }
