@@ -73,31 +73,31 @@ gotest = mkdir -p $(results) && $(4) $(gotestsum) --jsonfile $(results)/$(1).jso
 started := $(shell date +%s)
 report = ls $(results)/*.json >/dev/null 2>&1 && $(GO) -C tools run ./testreport -since $(started) $(results)/*.json; $(no_browser)
 
-# Tests that need an API server are in test/e2e or have names that end so. The others need
+# Tests that need an API server are in cmd/test/e2e or have names that end so. The others need
 # none: `make check` sets no KUBEBUILDER_ASSETS. The packages with the former, and those
 # that draw random cases. What takes longest comes first, so that nothing long is left alone
 # at the end.
 on_apiserver = OnARealAPIServer
 folders_with = $$(grep -rl --include='*_test.go' --exclude-dir=bin --exclude-dir=.git --exclude-dir=$(notdir $(operator_module)) $(1) . | xargs -n1 dirname | sort -u | tr '\n' ' ')
-longest = ./test/docs ./test/e2e ./test/e2e/install ./internal/webhooks/poddefault/status ./internal/scaffold ./internal/storagemigration \
-	./test/bench . ./test/e2e/dataset ./examples/crontab ./cmd/sallyport ./test/e2e/console
-apiserver_packages = $(longest) ./test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
+longest = ./cmd/test/docs ./cmd/test/e2e ./cmd/test/e2e/install ./cmd/internal/poddefault/status ./cmd/internal/install/scaffold ./internal/install/storagemigration \
+	./cmd/test/bench . ./cmd/test/e2e/dataset ./examples/crontab ./cmd/sallyport ./cmd/test/e2e/console
+apiserver_packages = $(longest) ./cmd/test/e2e/... $(call folders_with,'^func Test.*$(on_apiserver)')
 # The browser that tries the pages of the console: SALLYPORT_BROWSER or a chromium on the PATH. With
 # SALLYPORT_BROWSER=required, as in continuous integration, there has to be one.
 browser = for name in "$$SALLYPORT_BROWSER" chromium chromium-browser google-chrome google-chrome-stable; do command -v "$$name" 2>/dev/null && break; done
-browser_tests = ./test/e2e/console
+browser_tests = ./cmd/test/e2e/console
 no_browser = [ -n "$$($(browser))" ] || echo "The pages of the console were NOT tried: there is no browser. Install one (Debian: apt-get install chromium), or set SALLYPORT_BROWSER to the path of a chromium."
 # Runs a command with one API server for those tests that need none of their own.
 shared = $(GO) run ./test/lab/shared
 # What these say of creates that fail or take long is true of a machine with nothing else to do
 # but what yields to them.
-alone_packages = ./test/e2e/faults
+alone_packages = ./cmd/test/e2e/faults
 drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
 
 # Packages that `make test` runs under the race detector: those of whose tests this prints
 # the name, because they need neither an API server nor what takes long to compile a second
 # time: clients of it, CEL, gRPC.
-race_packages = $(addprefix ./,$(wildcard admission conversion jsonpatch serving certificate)) ./internal/...
+race_packages = $(addprefix ./,$(wildcard admission conversion jsonpatch serving serving/certificate)) ./internal/... ./cmd/internal/...
 large = "k8s.io/client-go/kubernetes" "k8s.io/client-go/tools/cache" "k8s.io/apiserver/pkg/server" "sigs.k8s.io/controller-runtime/pkg/client" \
 	"github.com/google/cel-go/cel" "google.golang.org/grpc"
 light = $$($(GO) list -test -f '{{$$large := false}}{{range .Deps}}{{if eq . $(large)}}{{$$large = true}}{{end}}{{end}}{{if not $$large}}{{.ImportPath}}{{end}}' $(race_packages) | \
@@ -191,7 +191,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
 	for stage in format vet unit "-j 3 apiserver operator generated" "-j 4 alone race properties modules"; do \
-		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES="./internal/webhooks/poddefault ./test/specification"; done
+		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES="./cmd/internal/poddefault ./cmd/test/specification"; done
 
 .PHONY: format
 format:
@@ -205,7 +205,7 @@ vet:
 # With ALL, packages that `make apiserver` runs whole are left to it.
 .PHONY: unit
 unit:
-	@unset KUBEBUILDER_ASSETS; later=$$($(GO) list ./test/e2e/... $(if $(ALL),$(apiserver_packages))); \
+	@unset KUBEBUILDER_ASSETS; later=$$($(GO) list ./cmd/test/e2e/... $(if $(ALL),$(apiserver_packages))); \
 	unit=$$($(GO) list ./... | grep -vxF "$$later" | tr '\n' ' '); \
 	echo "unit tests"; $(call gotest,unit,$$unit,-skip '$(on_apiserver)')
 
@@ -279,22 +279,22 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 1m) each
 
 .PHONY: bench
 bench: build ## Measure sallyport against the floor and controller-runtime, in one run
-	@$(build_command) -o bin/bench ./test/bench
+	@$(build_command) -o bin/bench ./cmd/test/bench
 	@$(with_control_plane); exec bin/bench $(BENCH)
 
 .PHONY: scale
 scale: build ## Measure sallyport in a cluster of 100,000 PodDefaults; some 10 minutes
-	@$(build_command) -o bin/bench ./test/bench
+	@$(build_command) -o bin/bench ./cmd/test/bench
 	@$(with_control_plane); exec bin/bench -only scale $(BENCH)
 
 .PHONY: bench-peers
 bench-peers: ## Measure sallyport against Gatekeeper, Kyverno and Istio's injector, which are built from their modules the first time
-	@$(build_command) -o bin/bench ./test/bench
+	@$(build_command) -o bin/bench ./cmd/test/bench
 	@$(with_control_plane); exec bin/bench -only peers $(BENCH)
 
 .PHONY: faults
 faults: build ## Break things around sallyport while pods are created, for 75 minutes; needs root and haproxy
-	@$(build_command) -o bin/faults ./test/e2e/faults
+	@$(build_command) -o bin/faults ./cmd/test/e2e/faults
 	@[ -n "$(FAULTS)" ] || command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || { \
 		echo "haproxy is missing: installing the distribution's"; \
 		apt-get install -y haproxy >/dev/null || { \
@@ -315,13 +315,13 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	$(MAKE) --no-print-directory fuzz; \
 	for release in $(older); do echo "Kubernetes $$release"; $(MAKE) --no-print-directory apiserver operator alone K8S=$$release STAGE=apiserver-$$release; done; \
 	$(MAKE) --no-print-directory provider
-	@$(GO) test ./internal/decode -run TestRecordSeesChangesWhateverTheMemoryDoes -timeout 2h -mutations 1000000
-	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
-	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestSallyport/(a_PodDefault_counts|while_every_server|hundreds_of|private_paths)' -v -times 25
-	@$(with_control_plane); $(GO) test ./test/e2e -run 'TestOwners/a_change_reaches' -v -times 25 -timeout 30m
-	@$(with_control_plane); $(GO) test ./internal/webhooks/poddefault/status ./internal/webhooks/poddefault/backstop ./internal/console ./examples/crontab -run 'TestController|TestConflicts|TestIndexes|TestConsole|TestACache' -v -times 5
-	@$(with_control_plane); $(GO) test ./internal/replay/chain -run OnARealAPIServer -v -times 5 -seed "$$(date +%s)"
-	@$(with_control_plane); $(GO) test ./test/deceiving -run OnARealAPIServer -v -timeout 30m -every 1
+	@$(GO) test ./internal/json/decode -run TestRecordSeesChangesWhateverTheMemoryDoes -timeout 2h -mutations 1000000
+	@$(with_control_plane); $(GO) test ./cmd/test/e2e -run 'TestPodDefaultsUnderControl/what_may_be_written' -v -changes 10000
+	@$(with_control_plane); $(GO) test ./cmd/test/e2e -run 'TestSallyport/(a_PodDefault_counts|while_every_server|hundreds_of|private_paths)' -v -times 25
+	@$(with_control_plane); $(GO) test ./cmd/test/e2e -run 'TestOwners/a_change_reaches' -v -times 25 -timeout 30m
+	@$(with_control_plane); $(GO) test ./cmd/internal/poddefault/status ./cmd/internal/poddefault/backstop ./cmd/internal/live/console ./examples/crontab -run 'TestController|TestConflicts|TestIndexes|TestConsole|TestACache' -v -times 5
+	@$(with_control_plane); $(GO) test ./cmd/internal/offline/chain -run OnARealAPIServer -v -times 5 -seed "$$(date +%s)"
+	@$(with_control_plane); $(GO) test ./cmd/test/deceiving -run OnARealAPIServer -v -timeout 30m -every 1
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
 
@@ -352,12 +352,12 @@ definitions:
 	@cd $(operator_module) && $(GO) tool -modfile=$(CURDIR)/tools/go.mod controller-gen \
 		object:headerFile=$(CURDIR)/tools/boilerplate.go.txt crd paths=./api/... output:crd:dir=config/crd
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
-	@$(GO) test ./internal/webhooks/poddefault -run GeneratedSchemas -update >/dev/null
+	@$(GO) test ./cmd/internal/poddefault -run GeneratedSchemas -update >/dev/null
 
 # The console's pages, from their templates.
 .PHONY: templates
 templates:
-	@$(GO) tool -modfile=tools/go.mod templ generate -log-level=warn -path internal/console
+	@$(GO) tool -modfile=tools/go.mod templ generate -log-level=warn -path cmd/internal/live/console
 
 # docs/api.md, from the types.
 .PHONY: reference
@@ -369,8 +369,8 @@ reference:
 # also the part of config/crd that is from a table of poddefault. `make verify` generates all,
 # whatever has changed.
 from_definitions = api examples/bookstore examples/crontab examples/kubebuilder config/crd
-from_templates = internal/console
-from_reference = api internal/server internal/webhooks docs/api.md
+from_templates = cmd/internal/live/console
+from_reference = api cmd/internal/serve cmd/internal/poddefault cmd/internal/webhooks docs/api.md
 .PHONY: generated
 generated:
 	@mkdir -p bin; changed=$$($(foreach target,definitions templates reference, \

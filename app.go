@@ -33,8 +33,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/cluster"
-	"github.com/sallyport-io/sallyport/internal/controllers"
+	"github.com/sallyport-io/sallyport/internal/hosting/controllers"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 // App is an application. Create one with [New].

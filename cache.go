@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/internal/cached"
+	"github.com/sallyport-io/sallyport/internal/hosting/cached"
 )
 
 // CachedKind is a kind of objects that handlers read from a cache; see [WithCache].

@@ -13,11 +13,11 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/cluster"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/hosting/logging"
+	"github.com/sallyport-io/sallyport/internal/hosting/memory"
 	"github.com/sallyport-io/sallyport/internal/install"
-	"github.com/sallyport-io/sallyport/internal/logging"
-	"github.com/sallyport-io/sallyport/internal/memory"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 // Command returns a command that runs the application until SIGTERM or an interrupt. It

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/internal/roundtrip"
+	"github.com/sallyport-io/sallyport/internal/install/roundtrip"
 	"github.com/sallyport-io/sallyport/internal/wire"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/cached"
-	"github.com/sallyport-io/sallyport/internal/controllers"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/hosting/cached"
+	"github.com/sallyport-io/sallyport/internal/hosting/controllers"
 	"github.com/sallyport-io/sallyport/serving"
 )
 

@@ -5,7 +5,7 @@ package sallyport
 import (
 	"slices"
 
-	"github.com/sallyport-io/sallyport/internal/storagemigration"
+	"github.com/sallyport-io/sallyport/internal/install/storagemigration"
 )
 
 // WithStorageMigration migrates stored objects of CustomResourceDefinitions, named

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/typed"
+	"github.com/sallyport-io/sallyport/internal/hosting/typed"
 )
 
 // WithTypes adds the webhooks of API types. Each implementation is an API type that

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // BenchmarkTyped is what typed handlers cost beside the wire, for a notebook pod of
 // 7 KB.
 func BenchmarkTyped(b *testing.B) {
-	body, err := os.ReadFile("../test/bench/testdata/notebook.json")
+	body, err := os.ReadFile("../cmd/test/bench/testdata/notebook.json")
 	if err != nil {
 		b.Fatal(err)
 	}

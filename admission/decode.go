@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sallyport-io/sallyport/internal/decode"
-	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/decode"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // A target is a Go type that objects are decoded into, with the kind that the

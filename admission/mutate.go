@@ -15,7 +15,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sallyport-io/sallyport/internal/decode"
+	"github.com/sallyport-io/sallyport/internal/json/decode"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 

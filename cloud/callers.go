@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/sallyport-io/sallyport/internal/delegated"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/hosting/delegated"
 	"github.com/sallyport-io/sallyport/serving"
 )
 

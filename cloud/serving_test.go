@@ -25,7 +25,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 )
 
 // reviews returns the number of reviews with an outcome.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/cloud-provider/options"
 	"k8s.io/component-base/cli/flag"
 
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 )
 
 type cliflagFlag = pflag.Flag

@@ -19,8 +19,8 @@ import (
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // Options are the options of controller-runtime's server and further ones.

@@ -36,9 +36,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/sallyport-io/sallyport/certificate"
 	"github.com/sallyport-io/sallyport/controllerruntime"
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 func TestMain(m *testing.M) {

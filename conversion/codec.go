@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sallyport-io/sallyport/internal/decode"
-	"github.com/sallyport-io/sallyport/internal/rawjson"
-	"github.com/sallyport-io/sallyport/internal/rawobject"
+	"github.com/sallyport-io/sallyport/internal/json/decode"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawobject"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 

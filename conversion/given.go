@@ -3,8 +3,8 @@
 package conversion
 
 import (
-	"github.com/sallyport-io/sallyport/internal/rawjson"
-	"github.com/sallyport-io/sallyport/internal/rawobject"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawobject"
 )
 
 // given holds the original labels and annotations; nil where there are none.

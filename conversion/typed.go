@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
-	"github.com/sallyport-io/sallyport/internal/rawobject"
+	"github.com/sallyport-io/sallyport/internal/json/rawobject"
 )
 
 // Hub is implemented by the version that all others convert to and from. It is

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/sallyport-io/sallyport/internal/decode"
-	"github.com/sallyport-io/sallyport/internal/rawobject"
+	"github.com/sallyport-io/sallyport/internal/json/decode"
+	"github.com/sallyport-io/sallyport/internal/json/rawobject"
 )
 
 // Unstructured converts objects without a Go type. The function changes the object to the

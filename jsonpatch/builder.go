@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // Builder collects edits against a raw JSON document and emits the smallest patch that

@@ -23,7 +23,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/randfill"
 
-	decoding "github.com/sallyport-io/sallyport/internal/decode"
+	decoding "github.com/sallyport-io/sallyport/internal/json/decode"
 )
 
 func TestDiffOfPods(t *testing.T)            { testDiff[corev1.Pod](t, cases(t)) }

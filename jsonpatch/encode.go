@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // maxNesting limits the depth of values, as jsontext does. Deeper ones most likely contain

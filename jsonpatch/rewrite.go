@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // value returns the value of a place after its edits, or nil if there is none. Old is

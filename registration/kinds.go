@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 
-	"github.com/sallyport-io/sallyport/internal/foreign"
+	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
 
 // liveWebhook holds what a Keeper needs to know about a webhook in the cluster.

@@ -5,7 +5,7 @@ package registration
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sallyport-io/sallyport/internal/foreign"
+	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
 
 type metrics struct {

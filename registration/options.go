@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/crdclient"
+	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 )
 
 // DefaultFieldManager is the field manager of Sallyport.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	"github.com/sallyport-io/sallyport/internal/selectors"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
 // requirement is one term of a label selector; the values are sorted.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/sallyport-io/sallyport/internal/crdclient"
+	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 )
 
 // stanza is spec.conversion of one CustomResourceDefinition.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
-	"github.com/sallyport-io/sallyport/internal/crdclient"
-	"github.com/sallyport-io/sallyport/internal/foreign"
+	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
+	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
 
 // removalAction is the result of a removal.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/selectors"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
 // OwnPodsCondition is the name of the match condition that excludes a server's own pods

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 )
 
 // APIServerOption configures the API server of [StartAPIServer].

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/internal/cached"
+	"github.com/sallyport-io/sallyport/internal/hosting/cached"
 )
 
 // CacheContext returns a context whose [sallyport.Cache] holds the objects, without an API

@@ -12,7 +12,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/sallyport-io/sallyport/internal/replay"
+	"github.com/sallyport-io/sallyport/internal/wire/replay"
 )
 
 // probe is a field that no type knows. Each has a distinct value, above the integers that a

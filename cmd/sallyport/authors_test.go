@@ -9,8 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/status"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/status"
 )
 
 // TestNothingButTheirFlagOpensTheWebhookForAuthors: selectors and settings for pods must not

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/server"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -28,7 +28,7 @@ func readTop(t *testing.T, elements ...string) string {
 	return string(data)
 }
 
-// TestEveryReadyMadeWebhookHasTheShape checks the layout in internal/webhooks/README.md.
+// TestEveryReadyMadeWebhookHasTheShape checks the layout in cmd/internal/webhooks/README.md.
 func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(top, "internal", "webhooks"))
 	if err != nil {
@@ -54,7 +54,7 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	for i, b := range all {
 		t.Run(b.Name, func(t *testing.T) {
 			if !strings.Contains(overview, "]("+b.Name+") |") || !strings.Contains(overview, "](../../"+b.Docs+")") {
-				t.Error("internal/webhooks/README.md has no row for it, or another page")
+				t.Error("cmd/internal/webhooks/README.md has no row for it, or another page")
 			}
 			checkSources(t, b.Name)
 			checkCases(t, b.Name)

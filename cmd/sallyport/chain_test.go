@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/internal/inspect"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 )
 
 const everyWebhook = "testdata/manifests/configurations-of-every-webhook.yaml"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/internal/replay/chain"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain"
 )
 
 const (

@@ -5,7 +5,7 @@ package main
 import (
 	"errors"
 
-	"github.com/sallyport-io/sallyport/internal/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 func clusterFlags() cluster.Flags { return cluster.Flags{UserAgent: "sallyport/" + buildVersion()} }

@@ -17,17 +17,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/certificate"
+	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/cluster"
-	"github.com/sallyport-io/sallyport/internal/console"
-	"github.com/sallyport-io/sallyport/internal/doctor"
-	"github.com/sallyport-io/sallyport/internal/install/deployment"
-	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/internal/memory"
-	"github.com/sallyport-io/sallyport/internal/server"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/hosting/memory"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 type consoleOptions struct {

@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/internal/console"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/install"
-	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/internal/server"
-	"github.com/sallyport-io/sallyport/internal/webhooks/dataset"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/test/golden"
 )

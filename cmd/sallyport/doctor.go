@@ -5,8 +5,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/sallyport-io/sallyport/internal/commands"
-	"github.com/sallyport-io/sallyport/internal/install/deployment"
+	"github.com/sallyport-io/sallyport/cmd/internal/commands"
+	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 )
 
 func newDoctorCommand() *cobra.Command {

@@ -8,15 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/commands"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/cluster"
-	"github.com/sallyport-io/sallyport/internal/commands"
-	"github.com/sallyport-io/sallyport/internal/dryrun"
-	"github.com/sallyport-io/sallyport/internal/fieldcheck"
-	"github.com/sallyport-io/sallyport/internal/injection"
-	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/internal/server"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // defaultsOptions are the common options of commands that evaluate the PodDefaults of a

@@ -5,8 +5,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/install/scaffold"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/scaffold"
 )
 
 func newInitCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 func TestInitWritesAProjectOnceAndSaysWhatIsNext(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "bookstore")
-	args := []string{"init", "github.com/me/bookstore", "--kind", "Book", "--versions", "v1alpha1,v1", "--replace", "../sallyport", "--dir", folder}
+	args := []string{"init", "github.com/me/bookstore", "--kind", "Book", "--versions", "v1alpha1,v1", "--replace", ".", "--dir", folder}
 	if printed := sallyport(t, append(args, "--dry-run")...).wantOK(t); !strings.Contains(printed, "would write "+filepath.Join(folder, "main.go")+"\n") {
 		t.Errorf("printed\n%s", printed)
 	}
@@ -22,7 +22,7 @@ func TestInitWritesAProjectOnceAndSaysWhatIsNext(t *testing.T) {
 	if !strings.Contains(printed, "wrote "+filepath.Join(folder, "api", "v1", "book_types.go")+"\n") || !strings.Contains(printed, "\nnext, in "+folder+": make tidy unit") {
 		t.Errorf("printed\n%s", printed)
 	}
-	if module, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.Contains(string(module), "replace github.com/sallyport-io/sallyport => ../sallyport\n") {
+	if module, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.Contains(string(module), "replace github.com/sallyport-io/sallyport => .\n") {
 		t.Errorf("go.mod is\n%s, %v", module, err)
 	}
 	sallyport(t, args...).wantError(t, folder+" holds files of these names", "api/v1/book_types.go", "--force")

@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/sallyport-io/sallyport/internal/commands"
+	"github.com/sallyport-io/sallyport/cmd/internal/commands"
 )
 
 func newLintCommand() *cobra.Command {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/manifest"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // Exit statuses of every command.

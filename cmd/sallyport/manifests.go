@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/install/deployment"
-	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/internal/server"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // The values of --mode: who injects PodDefaults.

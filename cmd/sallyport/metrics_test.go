@@ -23,14 +23,14 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/internal/server"
-	"github.com/sallyport-io/sallyport/internal/webhooks/persistentvolumelabel"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/author"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
+	"github.com/sallyport-io/sallyport/internal/persistentvolumelabel"
 	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // recorder is a registry that records all registered metrics. A scrape would omit those without

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // The generators use few names, so that PodDefaults and pods often conflict, and a pod often

@@ -21,7 +21,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/policy"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/export"
 )
 
 var (

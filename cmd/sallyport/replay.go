@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/recorded"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/fieldcheck"
-	"github.com/sallyport-io/sallyport/internal/manifest"
-	"github.com/sallyport-io/sallyport/internal/replay/compare"
-	"github.com/sallyport-io/sallyport/internal/replay/review"
-	"github.com/sallyport-io/sallyport/internal/server"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // replaySide is a configuration with the objects that its webhooks read.

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/commands"
-	"github.com/sallyport-io/sallyport/internal/replay/review"
-	"github.com/sallyport-io/sallyport/internal/server"
+	"github.com/sallyport-io/sallyport/cmd/internal/commands"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 )
 
 func newReviewCommand() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/sallyport-io/sallyport/internal/server"
-	"github.com/sallyport-io/sallyport/internal/webhooks/poddefault/reports"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/registration"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/cluster"
-	"github.com/sallyport-io/sallyport/internal/injection"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 // revisedOptions are the options of commands about the revisions of one object.

@@ -205,7 +205,7 @@ func TestTheSchemaTakesEveryField(t *testing.T) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(want)) {
 		if !known[plain(path)] {
-			t.Errorf("internal/webhooks/poddefault/testdata/valid.yaml sets no %s", path)
+			t.Errorf("cmd/internal/poddefault/testdata/valid.yaml sets no %s", path)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestTheSchemaTakesEveryField(t *testing.T) {
 // valid are the objects that between them set every field.
 func valid(t *testing.T) (out []*v1alpha1.PodDefault) {
 	t.Helper()
-	data, err := os.ReadFile("../../internal/webhooks/poddefault/testdata/valid.yaml")
+	data, err := os.ReadFile("../../cmd/internal/poddefault/testdata/valid.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

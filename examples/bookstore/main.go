@@ -20,7 +20,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/commands"
+	"github.com/sallyport-io/sallyport/cmd/commands"
 	"github.com/sallyport-io/sallyport/conversion"
 	v1 "github.com/sallyport-io/sallyport/examples/bookstore/api/v1"
 	"github.com/sallyport-io/sallyport/examples/bookstore/api/v1alpha1"

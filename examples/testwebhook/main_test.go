@@ -20,7 +20,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 )
 
 func TestCommandServesWithTheFlagsOfTheTestWebhook(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/crdclient"
+	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 )
 
 // Clients are the clients of a host. Each is of one API group: a kubernetes.Interface would

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/certificate"
-	"github.com/sallyport-io/sallyport/internal/privatepath"
+	"github.com/sallyport-io/sallyport/internal/kube/privatepath"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // The modes of private paths.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/selectors"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 	"github.com/sallyport-io/sallyport/registration"
 )
 

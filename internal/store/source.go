@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/sallyport-io/sallyport/internal/decode"
-	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/decode"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // maxDepth limits the nesting of a list. The API server stores no deeper object.

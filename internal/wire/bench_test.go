@@ -47,7 +47,7 @@ func BenchmarkReview(b *testing.B) {
 // recorded returns a review captured from an API server.
 func recorded(tb testing.TB, file string) []byte {
 	tb.Helper()
-	body, err := os.ReadFile("../../test/bench/testdata/" + file)
+	body, err := os.ReadFile("../../cmd/test/bench/testdata/" + file)
 	if err != nil {
 		tb.Fatal(err)
 	}

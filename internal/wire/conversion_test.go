@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/internal/rawobject"
+	"github.com/sallyport-io/sallyport/internal/json/rawobject"
 )
 
 var cronTabKind = schema.GroupKind{Group: "stable.example.com", Kind: "CronTab"}

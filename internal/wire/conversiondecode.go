@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sallyport-io/sallyport/internal/rawjson"
-	"github.com/sallyport-io/sallyport/internal/rawobject"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawobject"
 )
 
 // Supported versions of ConversionReview.

@@ -5,7 +5,7 @@ package wire
 import (
 	"strings"
 
-	"github.com/sallyport-io/sallyport/internal/rawjson"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // longestMessage limits a failure message, in bytes. The API server logs the message

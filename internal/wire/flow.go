@@ -2,7 +2,7 @@
 
 package wire
 
-import "github.com/sallyport-io/sallyport/internal/rawjson"
+import "github.com/sallyport-io/sallyport/internal/json/rawjson"
 
 // flowPrefix limits how far AdmissionFlow reads. In reviews from an API server, little
 // precedes the namespace.

@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 )
 
 // ControlPlaneOptions say what [StartControlPlane] starts.

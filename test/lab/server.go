@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 )
 
 // Serving says how [Serve] starts a server.

@@ -32,12 +32,12 @@ var sections = []section{
 	{"Revisions", "Group `sallyport.io`, version `v1alpha1`: PodDefaultRevisions beside PodDefaults, and ClusterPodDefaultRevisions, cluster-scoped. Sallyport writes them. See [poddefault-operations.md](poddefault-operations.md#change-them-step-by-step).", "api/sallyport/v1alpha1", []string{"PodDefaultRevision", "ClusterPodDefaultRevision"}, true},
 	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. [configuration.md](configuration.md) describes how it is read.", "api/config/v1alpha1", []string{"SallyportConfiguration"}, false},
 	{"Suite", "A file of `sallyport test`, `config.sallyport.io/v1alpha1`. See [testing.md](testing.md).", "api/config/v1alpha1", []string{"Suite"}, true},
-	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "internal/server", []string{"PodDefaultSettings"}, false},
-	{"More settings of poddefault", "", "internal/webhooks/poddefault", []string{"Settings"}, false},
-	{"Settings of imagepull", "See [webhooks/imagepull.md](webhooks/imagepull.md).", "internal/webhooks/imagepull", []string{"Settings"}, false},
-	{"Settings of servicetype", "See [webhooks/servicetype.md](webhooks/servicetype.md).", "internal/webhooks/servicetype", []string{"Settings"}, false},
-	{"Settings of projectlimit", "See [webhooks/projectlimit.md](webhooks/projectlimit.md).", "internal/webhooks/projectlimit", []string{"Settings"}, false},
-	{"Settings of dataset", "See [webhooks/dataset.md](webhooks/dataset.md).", "internal/webhooks/dataset", []string{"Settings"}, false},
+	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "cmd/internal/serve", []string{"PodDefaultSettings"}, false},
+	{"More settings of poddefault", "", "cmd/internal/poddefault", []string{"Settings"}, false},
+	{"Settings of imagepull", "See [webhooks/imagepull.md](webhooks/imagepull.md).", "cmd/internal/webhooks/imagepull", []string{"Settings"}, false},
+	{"Settings of servicetype", "See [webhooks/servicetype.md](webhooks/servicetype.md).", "cmd/internal/webhooks/servicetype", []string{"Settings"}, false},
+	{"Settings of projectlimit", "See [webhooks/projectlimit.md](webhooks/projectlimit.md).", "cmd/internal/webhooks/projectlimit", []string{"Settings"}, false},
+	{"Settings of dataset", "See [webhooks/dataset.md](webhooks/dataset.md).", "cmd/internal/webhooks/dataset", []string{"Settings"}, false},
 }
 
 func main() {

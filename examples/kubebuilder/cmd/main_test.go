@@ -39,7 +39,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	fleetv1 "github.com/sallyport-io/sallyport/examples/kubebuilder/api/v1"
-	"github.com/sallyport-io/sallyport/internal/freeport"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 

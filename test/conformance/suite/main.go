@@ -3,7 +3,7 @@
 //go:build conformance
 
 // Command suite is Kubernetes' end-to-end suite with the cases of
-// test/e2e/apimachinery, as its module has them: this file adds none and changes none.
+// cmd/test/e2e/apimachinery, as its module has them: this file adds none and changes none.
 // It is built as e2e.test by ../../controlplane; the build tag keeps all that it imports
 // out of `go vet ./...`.
 //

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/spf13/pflag"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/serve"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
+	"github.com/sallyport-io/sallyport/internal/hosting/delegated"
+	"github.com/sallyport-io/sallyport/internal/install"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// Callers restricts callers to the API server.
+type Callers struct {
+	NetworkPolicy bool
+	// CIDRs are the addresses of API servers; empty for any address.
+	CIDRs []string
+	// MetricsFrom selects the namespaces whose pods may read metrics; empty for none.
+	MetricsFrom string
+	// PodSelector selects the server's pods; empty for the workload's.
+	PodSelector string
+}
+
+// AddFlags adds the flags of the command manifests.
+func (c *Callers) AddFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&c.NetworkPolicy, "network-policy", true,
+		"print a NetworkPolicy with --part workload, or with any other part if this flag is set")
+	flags.StringSliceVar(&c.CIDRs, "api-server-cidrs", nil,
+		"in the NetworkPolicy: `addresses` of the API servers, for example 10.0.0.1/32; may be repeated; if empty, any address may call the webhooks")
+	flags.StringVar(&c.MetricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
+		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
+	flags.StringVar(&c.PodSelector, "pod-selector", "",
+		"in the NetworkPolicy: label `selector` of the server's pods; defaults to the pods of --part workload")
+}
+
+func (c *Callers) validate() error {
+	var errs []error
+	if !c.NetworkPolicy && len(c.CIDRs) > 0 {
+		errs = append(errs, errors.New("--api-server-cidrs is only for a NetworkPolicy: leave out --network-policy=false"))
+	}
+	for _, cidr := range c.CIDRs {
+		if prefix, err := netip.ParsePrefix(cidr); err != nil || prefix != prefix.Masked() {
+			errs = append(errs, fmt.Errorf("--api-server-cidrs %q: write an address and its prefix length, for example 10.0.0.1/32", cidr))
+		}
+	}
+	if _, err := metav1.ParseToLabelSelector(c.PodSelector); err != nil {
+		errs = append(errs, fmt.Errorf("--pod-selector: %w", err))
+	}
+	if _, err := metav1.ParseToLabelSelector(c.MetricsFrom); err != nil {
+		errs = append(errs, fmt.Errorf("--metrics-from: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// rights returns the permissions of the server to authenticate callers through the API server,
+// and those of a caller. The ClusterRole ending in "-caller" is for the API server's user. The
+// administrator who configures that user binds it.
+func (c *Callers) rights(config registration.Config, serviceAccount string, of *server.Config) ([]runtime.Object, error) {
+	calls, metrics := of.Authentication.Mode == server.AuthenticationDelegated, of.Authentication.Metrics == server.AuthenticationDelegated
+	if !calls && !metrics {
+		return nil, nil
+	}
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	meta := func(namespace, suffix string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: namespace, Name: config.Name + suffix,
+			Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
+		}
+	}
+	role := func(suffix, verb string, paths ...string) runtime.Object {
+		return &rbacv1.ClusterRole{
+			TypeMeta: kind("ClusterRole"), ObjectMeta: meta("", suffix),
+			Rules: []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{verb}}},
+		}
+	}
+	var objects []runtime.Object
+	if calls {
+		paths, err := of.Paths()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, role("-caller", delegated.Verb, paths...))
+	}
+	if metrics {
+		objects = append(objects, role("-metrics-reader", delegated.MetricsVerb, "/metrics"))
+		if of.Recording.RecentReviews > 0 {
+			objects = append(objects, role("-recorded-reviews-reader", delegated.MetricsVerb, recording.RecentPath))
+		}
+	}
+	if config.Endpoint.Service == nil {
+		return objects, nil
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: config.Endpoint.Service.Namespace, Name: serviceAccount}}
+	return append(objects,
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta("", "-auth-delegator"), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
+		},
+		&rbacv1.RoleBinding{
+			TypeMeta: kind("RoleBinding"), ObjectMeta: meta(metav1.NamespaceSystem, "-authentication-reader"), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
+		}), nil
+}
+
+// policy admits the API servers to the webhooks, or any peer if their addresses are unknown:
+// network plugins disagree on how to exclude all pods, and an ipBlock that matches no API
+// server is an outage. It admits scrapers to the metrics, and the API servers, which proxy to
+// them. A kubelet can always reach the probes on its own node.
+func (c *Callers) policy(config registration.Config, pods map[string]string) ([]runtime.Object, error) {
+	if config.Endpoint.Service == nil {
+		return nil, errors.New("--network-policy is for a server in the cluster: give --service")
+	}
+	selector := &metav1.LabelSelector{MatchLabels: pods}
+	if c.PodSelector != "" {
+		var err error
+		if selector, err = metav1.ParseToLabelSelector(c.PodSelector); err != nil {
+			return nil, fmt.Errorf("--pod-selector: %w", err)
+		}
+	}
+	var servers []networkingv1.NetworkPolicyPeer
+	for _, cidr := range c.CIDRs {
+		servers = append(servers, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
+	}
+	port := func(name string) []networkingv1.NetworkPolicyPort {
+		named := intstr.FromString(name)
+		return []networkingv1.NetworkPolicyPort{{Port: &named}}
+	}
+	ingress := []networkingv1.NetworkPolicyIngressRule{{From: servers, Ports: port(install.WebhooksPort)}}
+	readers := slices.Clone(servers)
+	if c.MetricsFrom != "" {
+		namespaces, err := metav1.ParseToLabelSelector(c.MetricsFrom)
+		if err != nil {
+			return nil, fmt.Errorf("--metrics-from: %w", err)
+		}
+		readers = append(readers, networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaces})
+	}
+	if len(readers) > 0 { // an empty list would admit any peer
+		ingress = append(ingress, networkingv1.NetworkPolicyIngressRule{From: readers, Ports: port(install.MetricsPort)})
+	}
+	return []runtime.Object{&networkingv1.NetworkPolicy{
+		TypeMeta: metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: config.Endpoint.Service.Namespace, Name: config.Name,
+			Labels: map[string]string{registration.ManagedByLabel: registration.ManagedByValue},
+		},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: *selector,
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     ingress,
+		},
+	}}, nil
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/export"
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// Policies converts the PodDefaults in files to policies. The error lists every object that is
+// not a PodDefault, and every PodDefault that policies cannot express.
+func Policies(files []string, stdin io.Reader, settings poddefault.Settings) (*policy.Exported, error) {
+	objects, err := manifest.Read(files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	pds, err := decodePodDefaults(objects)
+	if err == nil && len(pds) == 0 {
+		err = fmt.Errorf("%s: there is no PodDefault: the lists are empty", strings.Join(files, ", "))
+	}
+	exported, errExport := policy.Export(pds, settings)
+	return exported, errors.Join(err, errExport)
+}
+
+func decodePodDefaults(objects []*manifest.Object) ([]*kubeflowv1alpha1.PodDefault, error) {
+	var out []*kubeflowv1alpha1.PodDefault
+	var errs []error
+	for _, object := range objects {
+		switch object.GVK() {
+		case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
+			pd := &kubeflowv1alpha1.PodDefault{}
+			if err := object.DecodeStrict(pd); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			out = append(out, pd)
+		case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
+			errs = append(errs, object.ErrorAt("",
+				object.Title()+": policies are written for PodDefaults alone: make a PodDefault of it in each namespace, or use the webhook"))
+		default:
+			errs = append(errs, object.ErrorAt("", fmt.Sprintf("%s of %s is no PodDefault", object.Title(), object.APIVersion)))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// PrintPolicies prints the notes as comments above the objects.
+func PrintPolicies(out io.Writer, exported *policy.Exported) error {
+	text := "# PodDefaults as policies, written by sallyport manifests --mode policy. What they do otherwise than the webhook:\n"
+	for _, line := range exported.Notes {
+		if continued, ok := strings.CutPrefix(line, "  "); ok {
+			text += "#   " + continued + "\n"
+			continue
+		}
+		text += "# - " + line + "\n"
+	}
+	if _, err := io.WriteString(out, text); err != nil {
+		return err
+	}
+	return cli.PrintYAML(out, exported.Objects)
+}

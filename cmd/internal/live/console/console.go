@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package console serves web pages about admission in a cluster: which webhooks change objects, what
+// PodDefaults do to pods, and what is wrong. It reads with the rights of the user who looks, computes
+// nothing of its own, and changes nothing.
+//
+// Pages are rendered on the server, and work without scripts. With them, an open page follows the
+// cluster. There are no cookies.
+package console
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/a-h/templ"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+)
+
+// Options configure a console.
+type Options struct {
+	// Config accesses the cluster, for a local user with that user's rights.
+	Config *rest.Config
+	// Namespace is shown if the user chooses none.
+	Namespace string
+	// Doctor configures the checks of the overview.
+	Doctor doctor.Options
+	// Webhooks defines the PodDefault webhooks that evaluate the PodDefaults of a source.
+	Webhooks func(poddefault.Source) ([]admission.Webhook, error)
+	// Dataset are the settings of the webhook dataset.
+	Dataset dataset.Settings
+	// Version is the version of this program.
+	Version string
+
+	ending <-chan struct{} // closed when the console ends
+}
+
+// A page of the console.
+//
+// To add one: write its show function in a file NAME.go, its component in NAME.templ (run `make
+// templates` afterwards), and add a row to pages.
+type page struct {
+	// path is one segment below the console's root, empty for the first page. Links between pages are
+	// relative ("poddefaults?namespace=a"), so they work below any prefix.
+	path string
+	// title is the heading, and the name in the menu.
+	title string
+	// posts reports whether the page also takes POST with a form. Nothing may change the cluster.
+	posts bool
+	// live reports whether an open page is read again. Its show function must not take a form.
+	live bool
+	// show reads what the user may read, and returns the content below the heading. It handles a kind
+	// that the user may not read with [visit.hide], so that the rest of the page is shown. Errors
+	// replace the content: see explain.
+	show func(ctx context.Context, v *visit) (templ.Component, error)
+}
+
+// pages are the pages in the order of the menu.
+func pages() []page {
+	return []page{
+		{path: "", title: "Overview", live: true, show: showOverview},
+		{path: "poddefaults", title: "PodDefaults", live: true, show: showPodDefaults},
+		{path: "pod", title: "Pod or workload", live: true, show: showPod},
+		{path: "try", title: "Try it", posts: true, show: showTry},
+		{path: "who", title: "Who gets it", show: showWho},
+		{path: "webhooks", title: "Webhooks", live: true, show: showWebhooks},
+	}
+}
+
+const (
+	// mostTime limits how long a page takes.
+	mostTime = 30 * time.Second
+	// mostBytes limits the body of a request: a manifest is at most 1.5 MiB in etcd.
+	mostBytes = 4 << 20
+)
+
+// handler returns the console for users that identify recognizes.
+func (o *Options) handler(identify identifier) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /style.css", serveFile("text/css", style))
+	mux.HandleFunc("GET /live.js", serveFile("text/javascript", live))
+	renderings, streams := renderings(), streams()
+	for _, p := range pages() {
+		pattern := "/" + p.path
+		if p.path == "" {
+			pattern = "/{$}"
+		}
+		handler := o.pageHandler(p, identify, renderings, streams)
+		mux.Handle("GET "+pattern, handler)
+		if p.posts {
+			mux.Handle("POST "+pattern, handler)
+		}
+	}
+	return secure(mux)
+}
+
+// contentSecurityPolicy allows the console's own style sheet, script and forms, and nothing else.
+const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+
+// secure adds headers to all responses, and refuses requests of other sites and paths that are not
+// clean.
+func secure(next http.Handler) http.Handler {
+	next = http.NewCrossOriginProtection().Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentSecurityPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if r.URL.Path != path.Clean(r.URL.Path) { // the mux would redirect
+			http.NotFound(w, r)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, mostBytes)
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// A visit is the request of a user for a page.
+type visit struct {
+	*http.Request
+	*Options
+	page page
+	// User is empty for a local user.
+	user string
+	// config and cluster read with the user's rights. The namespace of the cluster is the one that the
+	// user chose.
+	config  *rest.Config
+	cluster *cluster.Cluster
+	// hidden are the kinds that the user may not read.
+	hidden []string
+	// notes are remarks of the packages that are asked.
+	notes bytes.Buffer
+	// rows are the bytes of all rows of changes, at most maxAnswer.
+	rows int
+}
+
+// hide notes that the user may not read something, such as "list clusterpoddefaults", if err says so.
+// It returns any other error.
+func (v *visit) hide(what string, err error) error {
+	if apierrors.IsForbidden(err) {
+		if !slices.Contains(v.hidden, what) {
+			v.hidden = append(v.hidden, what)
+		}
+		return nil
+	}
+	return err
+}
+
+// remarks returns the lines of notes, shortened.
+func (v *visit) remarks() []string {
+	const most = 20
+	var out []string
+	for line := range strings.Lines(v.notes.String()) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "note: ")
+		switch {
+		case slices.Contains(out, line):
+		case len(out) == most:
+			return append(out, "There are more remarks.")
+		default:
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// link returns the relative URL of a page with parameters, pairs of key and value. It keeps the
+// namespace unless the pairs have one.
+func (v *visit) link(path string, pairs ...string) string {
+	query := url.Values{}
+	if v.chosen() != "" {
+		query.Set("namespace", v.cluster.Namespace)
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	if path == "" {
+		path = "./"
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// chosen returns the namespace in the request. Kubeflow's central dashboard calls the parameter ns.
+func (v *visit) chosen() string {
+	return cmp.Or(v.FormValue("namespace"), v.URL.Query().Get("ns"))
+}
+
+// errBadInput is a problem of the request.
+var errBadInput = errors.New("the request is invalid")
+
+// value returns a parameter that is the name of an object or a type. It is empty if the request has
+// none. Names go into paths of the API.
+func (v *visit) value(parameter string) (string, error) {
+	value := v.FormValue(parameter)
+	if value == "" {
+		return "", nil
+	}
+	if problems := content.IsPathSegmentName(value); len(problems) > 0 {
+		return "", fmt.Errorf("%w: %s %q: %s", errBadInput, parameter, manifest.Printable(value), strings.Join(problems, "; "))
+	}
+	return value, nil
+}
+
+// open checks the parameters and prepares the reader.
+func (v *visit) open() error {
+	err := v.ParseForm()
+	if err == nil {
+		err = v.ParseMultipartForm(mostBytes)
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return fmt.Errorf("%w: the form has more than %d MiB", errBadInput, large.Limit>>20)
+	}
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return fmt.Errorf("%w: %w", errBadInput, err)
+	}
+	namespace := v.chosen()
+	if namespace != "" {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return fmt.Errorf("%w: namespace %q: %s", errBadInput, manifest.Printable(namespace), strings.Join(problems, "; "))
+		}
+	}
+	v.cluster, err = cluster.New(v.config, cmp.Or(namespace, v.Namespace, "default"))
+	return err
+}
+
+// rights says whose rights the page was read with.
+func (v *visit) rights() string {
+	if v.user == "" {
+		return "your own rights"
+	}
+	return "the rights of " + manifest.Printable(v.user)
+}
+
+// content reads the page. An error becomes its content.
+func (v *visit) content(ctx context.Context) (content templ.Component, status int) {
+	err := v.open()
+	if err == nil {
+		content, err = v.page.show(ctx, v)
+	}
+	if err == nil {
+		return content, http.StatusOK
+	}
+	explained := explain(err)
+	if explained.status == http.StatusInternalServerError {
+		slog.ErrorContext(ctx, "a page of the console failed", slog.String("page", v.page.title), slog.Any("error", err))
+	}
+	return problemContent(explained), explained.status
+}
+
+// pageHandler answers requests for a page, and for the changes of an open one, within limits.
+func (o *Options) pageHandler(p page, identify identifier, renderings, streams *seats) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, config, err := identify(r, o.Config)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		v := visit{Request: r, Options: o, page: p, user: user, config: config}
+		if p.live && r.Header.Get("Accept") == "text/event-stream" {
+			v.stream(w, renderings, streams)
+			return
+		}
+		shown, status, err := v.render(renderings, func(v *visit, content templ.Component) templ.Component { return layout(v, content, time.Now().UTC()) })
+		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "5")
+		}
+		if err != nil {
+			http.Error(w, err.Error(), status)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = w.Write(shown) // the client may be gone
+	})
+}
+
+// render reads the page for a new visit and renders it in a frame, when the limits allow it.
+func (v visit) render(renderings *seats, frame func(*visit, templ.Component) templ.Component) (shown []byte, status int, err error) {
+	ctx, cancel := context.WithTimeout(v.Context(), mostTime)
+	defer cancel()
+	leave, err := renderings.take(ctx, v.user)
+	switch {
+	case errors.Is(err, errUser) && ctx.Err() == nil:
+		return nil, http.StatusTooManyRequests, fmt.Errorf("%d pages of yours are waiting already: wait until they are shown", maxWaiting)
+	case errors.Is(err, errUser):
+		return nil, http.StatusServiceUnavailable, errors.New("other pages of yours are still being rendered: try again when they are shown")
+	case err != nil:
+		return nil, http.StatusServiceUnavailable, errors.New("too many pages are being rendered: try again")
+	}
+	defer leave()
+	v.Request = v.WithContext(ctx)
+	content, status := v.content(ctx)
+	out := &answer{}
+	err = frame(&v, content).Render(ctx, out)
+	if out.tooLarge {
+		explained := explain(errTooLarge)
+		out, status = &answer{}, explained.status
+		err = frame(&v, problemContent(explained)).Render(ctx, out)
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, http.StatusServiceUnavailable, fmt.Errorf("the page takes longer than %s: show less of the cluster", mostTime)
+	}
+	if err != nil {
+		slog.ErrorContext(ctx, "a page of the console cannot be rendered", slog.String("page", v.page.title), slog.Any("error", err))
+		return nil, http.StatusInternalServerError, errors.New("the page cannot be rendered: see the log of the console")
+	}
+	return out.bytes.Bytes(), status, nil
+}
+
+// A problem replaces the content of a page.
+type problem struct {
+	status            int
+	title, text, help string
+}
+
+// explain says what an error means for the user, and what to do.
+func explain(err error) problem {
+	text := err.Error()
+	var network net.Error
+	switch {
+	case errors.Is(err, errTooLarge):
+		return problem{http.StatusBadRequest, "This page is too large", text, "Choose one namespace or fewer objects, or use the command line, which has no such limit."}
+	case errors.Is(err, errBadInput):
+		return problem{http.StatusBadRequest, "This page cannot be shown", text, "Correct the address or the form."}
+	case apierrors.IsForbidden(err):
+		return problem{http.StatusForbidden, "You may not read this", text, "Ask an administrator for the right to read it. The console has no rights of its own."}
+	case apierrors.IsUnauthorized(err):
+		return problem{http.StatusForbidden, "You may not read this", text, "Sign in to the cluster again: the API server does not accept the credentials."}
+	case apierrors.IsNotFound(err):
+		return problem{http.StatusNotFound, "There is no such object", text, "It may have been deleted. Check the name and the namespace."}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return problem{http.StatusServiceUnavailable, "The API server does not answer", text, "Load the page again in a few seconds."}
+	}
+	return problem{http.StatusInternalServerError, "This page cannot be shown", text, "Load the page again, and see the log of the console."}
+}
+
+// menuLink returns the relative URL of a page in the menu.
+func (v *visit) menuLink(p page) string {
+	if v.cluster == nil { // the parameters are invalid
+		return cmp.Or(p.path, "./")
+	}
+	return v.link(p.path)
+}

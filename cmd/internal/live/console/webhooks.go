@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
+)
+
+// showWebhooks shows everybody's webhooks and policies.
+func showWebhooks(ctx context.Context, v *visit) (templ.Component, error) {
+	listing, err := inspect.List(ctx, v.cluster)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := v.calls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return webhooks(v, listing, calls), nil
+}
+
+// calls are what the API server that answered counted, by kind and name. They are nil if the user may not
+// read that.
+type calls struct {
+	since  time.Time
+	usages map[string]*callmetrics.Usage
+}
+
+func (v *visit) calls(ctx context.Context) (*calls, error) {
+	counters, err := callmetrics.Read(ctx, v.cluster.Client.Discovery().RESTClient())
+	if err != nil {
+		return nil, v.hide("get the metrics of the API server: calls and latency", err)
+	}
+	usages, err := callmetrics.Usages(nil, counters)
+	if err != nil {
+		return nil, err
+	}
+	out := &calls{counters.Started(), map[string]*callmetrics.Usage{}}
+	for _, u := range usages {
+		out.usages[u.Kind+"/"+u.Name] = u
+	}
+	return out, nil
+}
+
+// kindsOfPhase are the kinds of usages.
+var kindsOfPhase = map[lint.Phase]string{
+	lint.MutatingPolicies: callmetrics.MutatingPolicy, lint.MutatingWebhooks: callmetrics.Mutating,
+	lint.ValidatingPolicies: callmetrics.ValidatingPolicy, lint.ValidatingWebhooks: callmetrics.Validating,
+}
+
+// of returns what was counted for a webhook or a policy, or nil. The API server counts webhooks by name,
+// whatever their configuration, and policies without their bindings. An operation, such as CREATE, counts
+// apart where the API server does.
+func (c *calls) of(link lint.Link, operation string) *callmetrics.Usage {
+	if c == nil {
+		return nil
+	}
+	policy, webhook, _ := strings.Cut(link.Name, "/")
+	name := webhook
+	if link.Phase == lint.MutatingPolicies || link.Phase == lint.ValidatingPolicies {
+		name = policy
+	}
+	sum := c.usages[kindsOfPhase[link.Phase]+"/"+name]
+	if sum == nil || operation == "" || len(sum.Operations) == 0 {
+		return sum
+	}
+	for _, u := range sum.Operations {
+		if u.Operation == operation {
+			return u
+		}
+	}
+	return nil
+}
+
+// period says since when calls are counted.
+func (c *calls) period() string {
+	if c == nil {
+		return ""
+	}
+	return "Calls are counted since the API server that answered started, at " + c.since.Format(timeFormat) + "."
+}
+
+// expiry is the day when the CA of a webhook expires.
+func expiry(link inspect.Listed) string {
+	if link.CAExpires.IsZero() {
+		return ""
+	}
+	return link.CAExpires.Format(time.DateOnly)
+}
+
+// severityClass is the style of a finding.
+func severityClass(s lint.Severity) string {
+	switch s {
+	case lint.Error:
+		return "fix"
+	case lint.Warning:
+		return "note"
+	}
+	return "quiet"
+}
+
+// phaseTitle is the heading of a phase.
+func phaseTitle(p lint.Phase) string { return strings.ToUpper(string(p[:1])) + string(p[1:]) }
+
+// webhookRows are the webhooks or policies of a phase, in order.
+func webhookRows(l *inspect.Listing, phase lint.Phase, c *calls) [][]cell {
+	var out [][]cell
+	for _, link := range l.Links {
+		if link.Phase == phase {
+			out = append(out, []cell{
+				{{text: link.Configuration}, {class: "quiet", text: link.Entry}, {class: "code", text: link.Server}},
+				{{text: whenItFails(link.Link)}}, c.counted(c.of(link.Link, "")), {{text: expiry(link)}}, findingPieces(link.Findings),
+			})
+		}
+	}
+	return out
+}
+
+// findingPieces are what the rules found.
+func findingPieces(list []lint.Finding) cell {
+	var out cell
+	for _, f := range list {
+		out = append(out, piece{
+			class: severityClass(f.Severity), text: string(f.Severity) + ": " + f.Message,
+			more: strings.TrimSpace(f.Object+" "+f.Webhook) + ": " + f.Fix, href: report.DocsURI("lint.md#" + f.Rule), link: f.Rule,
+		})
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// carry adds what the annotations of an admitted pod say about objects that no longer
+// apply: they are gone or do not match any more. WhyNot has the reasons for the latter
+// by title.
+func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map[string]string) {
+	told := map[string]bool{} // annotations already covered
+	for _, d := range known.all {
+		name := d.compiled.String()
+		told[d.mark()] = true
+		reason, differs := whyNot[name]
+		if !differs || !d.wasDecided(stored) {
+			continue
+		}
+		applied, detail := d.wasApplied(stored, nil)
+		e.Carried = append(e.Carried, explained{Name: name, Applied: applied, Detail: strings.TrimPrefix(detail+"; it does not match now: "+reason, "; ")})
+	}
+	const gone = "there is no such object now"
+	marks := map[string]poddefault.CarriedMark{}
+	for _, mark := range poddefault.Marks(stored.Annotations) {
+		marks[mark.Annotation] = mark
+	}
+	add := func(title, mark, skipped string) {
+		if told[mark] {
+			return
+		}
+		told[mark] = true
+		detail := gone
+		if strings.HasPrefix(title, "ClusterPodDefault ") && known.clusterHidden {
+			detail = "there is no such object now, or you may not read it"
+		}
+		value, applied := marks[mark]
+		if applied {
+			detail = "as it was at " + markedState(value) + "; " + detail
+		} else if _, skip := stored.Annotations[skipped]; skip {
+			detail = "it was skipped because of a conflict; " + detail
+		} else {
+			detail = "it was looked at; " + detail
+		}
+		e.Carried = append(e.Carried, explained{Name: title, Applied: applied, Detail: detail})
+	}
+	for name := range strings.SplitSeq(stored.Annotations[poddefault.DecisionsAnnotation], ",") {
+		if cluster, ok := strings.CutPrefix(name, "cluster/"); ok {
+			add("ClusterPodDefault "+cluster, poddefault.ClusterMark(cluster), poddefault.ClusterSkipMark(cluster))
+		} else if name != "" {
+			add("PodDefault "+e.Namespace+"/"+name, poddefault.Mark(name), poddefault.SkipMark(name))
+		}
+	}
+	// Kubeflow's webhook writes no list.
+	for _, mark := range poddefault.Marks(stored.Annotations) {
+		add(mark.Title(e.Namespace), mark.Annotation, "")
+	}
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package injection explains what the PodDefaults of a cluster do to pods: what they
+// would change, which apply to a pod and why, and which pods differ from it.
+package injection
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// A Default is a PodDefault or ClusterPodDefault of a cluster, or a proposed one.
+type Default struct {
+	metav1.ObjectMeta
+	compiled *poddefault.Compiled
+	spec     *kubeflowv1alpha1.PodDefaultSpec
+	// namespaces is nil for a PodDefault.
+	namespaces   labels.Selector
+	allowExclude bool
+}
+
+// New returns the Default of an object. It ignores unknown fields, because the server
+// may be newer.
+func New(o *manifest.Object) (*Default, error) {
+	switch o.GVK() {
+	case kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind):
+		pd := &kubeflowv1alpha1.PodDefault{}
+		if err := json.Unmarshal(o.Raw, pd); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
+		}
+		return &Default{ObjectMeta: pd.ObjectMeta, compiled: poddefault.Compile(pd), spec: &pd.Spec, allowExclude: true}, nil
+	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
+		pd := &sallyportv1alpha1.ClusterPodDefault{}
+		if err := json.Unmarshal(o.Raw, pd); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
+		}
+		d := &Default{
+			ObjectMeta: pd.ObjectMeta, compiled: poddefault.CompileCluster(pd), spec: &pd.Spec.PodDefaultSpec,
+			namespaces: labels.Everything(), allowExclude: pd.Spec.AllowExclude,
+		}
+		if selector := pd.Spec.NamespaceSelector; selector != nil {
+			var err error
+			if d.namespaces, err = metav1.LabelSelectorAsSelector(selector); err != nil {
+				d.namespaces = labels.Nothing() // the problem says why
+			}
+		}
+		return d, nil
+	}
+	return nil, fmt.Errorf("%s: %s is neither a PodDefault nor a ClusterPodDefault", o.At(), o.Title())
+}
+
+// mark returns the annotation of pods that it was applied to.
+func (d *Default) mark() string {
+	if d.namespaces != nil {
+		return poddefault.ClusterMark(d.Name)
+	}
+	return poddefault.Mark(d.Name)
+}
+
+// Defaults are the PodDefaults and ClusterPodDefaults for a namespace.
+type Defaults struct {
+	namespace  string
+	labels     labels.Set // of the namespace
+	all        []*Default
+	secrets    map[string]labels.Set // labels of Secrets by name, if a Default selects them
+	exemptions []poddefault.Exemption
+	// clusterHidden is set if the user may not read ClusterPodDefaults.
+	clusterHidden bool
+}
+
+// ErrNoPodDefaults is returned for a cluster without the kind.
+var ErrNoPodDefaults = errors.New("the cluster has no PodDefaults: install their CustomResourceDefinition, see 'sallyport manifests --part crd'")
+
+// Read reads the Defaults of a namespace. If the user may not read ClusterPodDefaults
+// or the labels of the namespace, it says so on notes.
+func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*Defaults, error) {
+	out := &Defaults{namespace: namespace, labels: labels.Set{corev1.LabelMetadataName: namespace}}
+	path := func(group, version, resource string) string { return "/apis/" + group + "/" + version + "/" + resource }
+	objects, err := c.List(ctx, path(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.Version, "namespaces/"+namespace+"/"+kubeflowv1alpha1.PodDefaultResource))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, ErrNoPodDefaults
+	case err != nil:
+		return nil, fmt.Errorf("list PodDefaults of the namespace %s: %w", namespace, err)
+	}
+	more, hidden, err := c.ListIfAllowed(ctx, "ClusterPodDefaults", path(sallyportv1alpha1.GroupName, sallyportv1alpha1.Version, sallyportv1alpha1.ClusterPodDefaultResource), notes)
+	if err != nil {
+		return nil, err
+	}
+	out.clusterHidden = hidden
+	if err := out.add(append(more, objects...)); err != nil {
+		return nil, err
+	}
+	// Pod security needs the labels of the namespace also where nothing is injected yet.
+	if err := out.readNamespace(ctx, c, notes); err != nil {
+		return nil, err
+	}
+	if len(out.all) > 0 {
+		if err := out.readRollouts(ctx, c, notes); err != nil {
+			return nil, err
+		}
+	}
+	return out, out.readSecrets(ctx, c, out.all, notes)
+}
+
+// readSecrets reads the labels of Secrets once, if one of the objects selects any.
+func (k *Defaults) readSecrets(ctx context.Context, c *cluster.Cluster, objects []*Default, notes io.Writer) error {
+	if k.secrets != nil || !slices.ContainsFunc(objects, func(d *Default) bool { return d.compiled.Connects() }) {
+		return nil
+	}
+	k.secrets = map[string]labels.Set{}
+	err := c.EachMetadata(ctx, "/api/v1/namespaces/"+k.namespace+"/secrets", "", func(meta *metav1.ObjectMeta) { k.secrets[meta.Name] = meta.Labels })
+	switch {
+	case apierrors.IsForbidden(err):
+		manifest.Note(notes, "note: you may not list Secrets in the namespace %s: those that PodDefaults select by labels are left out", k.namespace)
+	case err != nil:
+		return fmt.Errorf("list Secrets of the namespace %s: %w", k.namespace, err)
+	}
+	return nil
+}
+
+// add adds the Defaults of objects.
+func (k *Defaults) add(objects []*manifest.Object) error {
+	for _, o := range objects {
+		d, err := New(o)
+		if err != nil {
+			return err
+		}
+		k.all = append(k.all, d)
+	}
+	k.sort()
+	return nil
+}
+
+// readNamespace reads the labels and the exemptions of the namespace.
+func (k *Defaults) readNamespace(ctx context.Context, c *cluster.Cluster, notes io.Writer) error {
+	namespace, err := c.ReadNamespace(ctx, k.namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess, and its exemptions and pod security are not known", k.namespace)
+		return nil
+	case err != nil:
+		return err
+	case namespace.Labels != nil:
+		k.labels = namespace.Labels
+	}
+	exemptions, err := readExemptions(ctx, c, []*manifest.Object{namespace}, notes)
+	k.exemptions = exemptions[k.namespace]
+	return err
+}
+
+// sort sorts them in order of application.
+func (k *Defaults) sort() {
+	slices.SortStableFunc(k.all, func(a, b *Default) int {
+		kind := func(d *Default) int {
+			if d.namespaces != nil {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(kind(a)-kind(b), cmp.Compare(a.spec.Priority, b.spec.Priority), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// with returns the Defaults with d added or replaced.
+func (k *Defaults) with(d *Default) *Defaults {
+	out := k.without(d)
+	out.all = append(out.all, d)
+	out.sort()
+	return out
+}
+
+// without returns the Defaults without the one named like d.
+func (k *Defaults) without(d *Default) *Defaults {
+	out := &Defaults{namespace: k.namespace, labels: k.labels, secrets: k.secrets, exemptions: k.exemptions}
+	for _, other := range k.all {
+		if !same(other, d) {
+			out.all = append(out.all, other)
+		}
+	}
+	return out
+}
+
+func same(a, b *Default) bool {
+	return a.Name == b.Name && a.Namespace == b.Namespace && (a.namespaces == nil) == (b.namespaces == nil)
+}
+
+// source returns the webhook's source.
+func (k *Defaults) source() poddefault.Source { return k.index() }
+
+func (k *Defaults) index() *poddefault.Index {
+	index := poddefault.NewIndex()
+	index.SetNamespace(k.namespace, k.labels)
+	index.SetExemptions(k.namespace, k.exemptions)
+	for name, set := range k.secrets {
+		index.SetSecret(k.namespace, name, set)
+	}
+	for _, d := range k.all {
+		index.Set(d.compiled)
+	}
+	return index
+}
+
+// mismatch returns the requirement of a selector that labels do not meet, or "".
+func mismatch(selector labels.Selector, set labels.Set, whose string) string {
+	requirements, selectable := selector.Requirements()
+	if !selectable {
+		return "its selector does not parse, or selects nothing"
+	}
+	var out []string
+	for _, r := range requirements {
+		if r.Matches(set) {
+			continue
+		}
+		wants := ""
+		values := strings.Join(r.Values().List(), ", ")
+		switch r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			if wants = fmt.Sprintf("wants %q", values); r.Values().Len() > 1 {
+				wants = "wants one of " + shortened(values)
+			}
+		case selection.NotIn, selection.NotEquals:
+			wants = "wants none of " + shortened(values)
+		case selection.Exists:
+			wants = "wants it to be there"
+		case selection.DoesNotExist:
+			wants = "wants it not to be there"
+		default:
+			wants = fmt.Sprintf("wants it %s %s", r.Operator(), values)
+		}
+		has := whose + " has no such label"
+		if value, ok := set[r.Key()]; ok {
+			has = fmt.Sprintf("%s has %q", whose, value)
+		}
+		out = append(out, fmt.Sprintf("label %s: it %s, %s", r.Key(), wants, has))
+	}
+	const most = 3
+	if len(out) > most {
+		out = append(out[:most:most], fmt.Sprintf("and %d labels more", len(out)-most))
+	}
+	return strings.Join(out, "; ")
+}
+
+// shortened shortens a long list of values.
+func shortened(values string) string {
+	const most = 100
+	if len(values) <= most {
+		return values
+	}
+	return strings.ToValidUTF8(values[:most], "") + "…"
+}

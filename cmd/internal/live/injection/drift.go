@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+	"github.com/sallyport-io/sallyport/internal/kube/workload"
+	"github.com/sallyport-io/sallyport/internal/store"
+)
+
+// A Drift compares the running pods of a namespace, or of all, with its PodDefaults.
+type Drift struct {
+	// Pods is the number of pods that were compared. Undecided are those that would be
+	// refused now, and are in no other number.
+	Pods      int `json:"pods"`
+	Undecided int `json:"undecided"`
+	// PodDefaults are the objects that a pod carries or should carry.
+	PodDefaults []driftOf `json:"podDefaults"`
+	// Workloads are those with pods that differ from what they would get now.
+	Workloads []DriftedWorkload `json:"workloads"`
+	// Exemptions are those that have not ended.
+	Exemptions []DriftExemption `json:"exemptions"`
+}
+
+// A driftOf counts the pods of one object.
+type driftOf struct {
+	Name   string `json:"name"`
+	Exists bool   `json:"exists"`
+	// Revision is that of the object as it is now.
+	Revision string              `json:"revision,omitempty"`
+	Pods     map[drift.State]int `json:"pods"`
+	// Revisions counts the pods that carry the object by revision. Pods from before there
+	// were revisions count under "".
+	Revisions map[string]int `json:"revisions,omitempty"`
+}
+
+// A DriftedWorkload is a workload with pods that differ from what they would get now: the
+// topmost controller of these pods, or the pod itself.
+type DriftedWorkload struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	// Pods is the number of its running pods, and Drifted of those that differ.
+	Pods    int `json:"pods"`
+	Drifted int `json:"drifted"`
+	// PodDefaults counts its pods by object and state, without those that are current or
+	// exempt.
+	PodDefaults map[string]map[drift.State]int `json:"podDefaults"`
+	// Missed names the pods that passed injection.
+	Missed []string `json:"missed,omitempty"`
+	// Restart is what `--restart` restarts, as kind/name: none for pods without a
+	// controller, Jobs, and kinds of others. A custom kind may own several.
+	Restart []string `json:"restart,omitempty"`
+
+	targets []target
+}
+
+// Title names the workload as in kubectl.
+func (w *DriftedWorkload) Title() string { return strings.ToLower(w.Kind) + "/" + w.Name }
+
+// FindDrift compares the running pods of a namespace, or of all if it is empty. Args may
+// name one object as TYPE/NAME; the others are then ignored.
+func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args []string, notes io.Writer) (*Drift, error) {
+	only, err := driftOnly(ctx, c, args)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFleet(ctx, c, namespace, notes)
+	if err != nil {
+		return nil, err
+	}
+	if !f.asked.registered {
+		manifest.Note(notes, "note: no webhook %s is registered: pods are compared whatever the selectors of its configuration were", poddefault.Name)
+	}
+	report, workloads := drift.NewReport(), &owners{fleet: f, namespace: namespace, kinds: map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta{}}
+	found := map[types.NamespacedName]*DriftedWorkload{} // the name has the kind
+	exempt := map[*poddefault.Exemption]int{}            // pods
+	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
+		if pod.DeletionTimestamp != nil {
+			return nil
+		}
+		findings, err := f.judge(ctx, pod)
+		if err != nil {
+			return err
+		}
+		findings = f.tellMissed(pod, findings)
+		if only != nil {
+			findings = slices.DeleteFunc(slices.Clone(findings), func(f drift.Finding) bool { return f.Title != only.compiled.String() })
+		}
+		report.Add(findings, 1)
+		for _, by := range exemptedBy(findings) {
+			exempt[by]++
+		}
+		top, restart, err := workloads.of(ctx, pod)
+		if err != nil {
+			return err
+		}
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: top.kind + "/" + top.name}
+		w := found[key]
+		if w == nil {
+			w = &DriftedWorkload{Namespace: pod.Namespace, Kind: top.kind, Name: top.name, PodDefaults: map[string]map[drift.State]int{}}
+			found[key] = w
+		}
+		w.add(pod.Name, findings, restart)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if namespace != "" { // it may have no pods
+		if _, err := f.in(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
+	out := newDrift(report, f.undecided, found)
+	if out.Exemptions = f.inForce(exempt); only != nil {
+		out.Exemptions = slices.DeleteFunc(out.Exemptions, func(e DriftExemption) bool {
+			return only.Namespace != "" && only.Namespace != e.Namespace || !slices.Contains(e.Objects, only.compiled.Decision())
+		})
+	}
+	return out, nil
+}
+
+// driftOnly returns the named object, or nil if none is named.
+func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*Default, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	object, err := defaultNamed(ctx, c, args)
+	if err != nil {
+		return nil, err
+	}
+	return New(object)
+}
+
+// add counts a pod.
+func (w *DriftedWorkload) add(pod string, findings []drift.Finding, restart target) {
+	w.Pods++
+	drifted := false
+	for _, f := range findings {
+		if f.State == drift.Current || f.State == drift.Exempt {
+			continue
+		}
+		drifted = drifted || f.State != drift.Unknown
+		if f.State == drift.Missed && !slices.Contains(w.Missed, pod) {
+			w.Missed = append(w.Missed, pod)
+		}
+		if w.PodDefaults[f.Title] == nil {
+			w.PodDefaults[f.Title] = map[drift.State]int{}
+		}
+		w.PodDefaults[f.Title][f.State]++
+	}
+	if drifted {
+		w.Drifted++
+		if restart.kind != "" && !slices.Contains(w.targets, restart) {
+			w.targets = append(w.targets, restart)
+			w.Restart = append(w.Restart, strings.ToLower(restart.kind)+"/"+restart.name)
+		}
+	}
+}
+
+func newDrift(report *drift.Report, undecided int, workloads map[types.NamespacedName]*DriftedWorkload) *Drift {
+	out := &Drift{Pods: report.Pods, Undecided: undecided, PodDefaults: []driftOf{}, Workloads: []DriftedWorkload{}, Exemptions: []DriftExemption{}}
+	for _, c := range report.Objects() {
+		of := driftOf{Name: c.Title, Exists: c.Object != nil, Pods: c.Pods, Revisions: c.Revisions}
+		if c.Object != nil {
+			of.Revision = c.Object.Revision()
+		}
+		out.PodDefaults = append(out.PodDefaults, of)
+	}
+	for _, w := range workloads {
+		if len(w.PodDefaults) > 0 {
+			out.Workloads = append(out.Workloads, *w)
+		}
+	}
+	slices.SortStableFunc(out.Workloads, func(a, b DriftedWorkload) int { return compareNames(a.Namespace, a.Title(), b.Namespace, b.Title()) })
+	return out
+}
+
+// Drifted reports whether a pod differs from what it would get now.
+func (d *Drift) Drifted() bool {
+	return slices.ContainsFunc(d.Workloads, func(w DriftedWorkload) bool { return w.Drifted > 0 })
+}
+
+// PrintText prints tables: of objects, of drifted workloads, and of exemptions.
+func (d *Drift) PrintText(out io.Writer) error {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	if len(d.PodDefaults) > 0 {
+		fmt.Fprint(w, "PODDEFAULT\tREVISION")
+		for _, state := range drift.States() {
+			fmt.Fprint(w, "\t", strings.ToUpper(string(state)))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, of := range d.PodDefaults {
+		revision := cmp.Or(of.Revision, "-")
+		if !of.Exists {
+			revision = "deleted"
+		}
+		fmt.Fprint(w, manifest.PrintableLine(of.Name), "\t", manifest.PrintableLine(revision))
+		for _, state := range drift.States() {
+			fmt.Fprint(w, "\t", of.Pods[state])
+		}
+		fmt.Fprintln(w)
+	}
+	if len(d.Workloads) > 0 {
+		fmt.Fprintln(w, "\nNAMESPACE\tWORKLOAD\tPODS\tDIFFERENCE")
+	}
+	for i := range d.Workloads {
+		of := &d.Workloads[i]
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", of.Namespace, manifest.PrintableLine(of.Title()), of.Pods, manifest.PrintableLine(of.difference()))
+	}
+	if len(d.Exemptions) > 0 {
+		fmt.Fprintln(w, "\nNAMESPACE\tEXEMPT\tPODS\tUNTIL\tFROM\tREASON")
+	}
+	for _, e := range d.Exemptions {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", e.Namespace, manifest.PrintableLine(e.Workload), e.Pods, e.Until.Format(time.RFC3339), manifest.PrintableLine(strings.Join(e.Objects, ",")), manifest.PrintableLine(e.Reason))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// difference describes what differs: "PodDefault a/b: 2 outdated, 1 missing".
+func (w *DriftedWorkload) difference() string {
+	var out []string
+	for _, title := range slices.Sorted(maps.Keys(w.PodDefaults)) {
+		var counts []string
+		for _, state := range drift.States() {
+			if n := w.PodDefaults[title][state]; n > 0 {
+				counts = append(counts, strconv.Itoa(n)+" "+string(state))
+			}
+		}
+		out = append(out, title+": "+strings.Join(counts, ", "))
+	}
+	if len(w.Missed) > 0 && w.Kind != "Pod" {
+		const most = 5
+		out = append(out, "missed: "+strings.Join(w.Missed[:min(len(w.Missed), most)], ", "))
+		if more := len(w.Missed) - most; more > 0 {
+			out[len(out)-1] += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// A target is an object by kind and name.
+type target struct{ kind, name string }
+
+// restartableKinds are the kinds that can be restarted.
+var restartableKinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
+
+// owners finds the workloads of pods. It lists each kind of owner once.
+type owners struct {
+	*fleet
+	namespace string
+	kinds     map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta
+}
+
+// mostOwners limits the owners above a pod.
+const mostOwners = 10
+
+// of returns the topmost controller of a pod that is known, and the lowest one that can be
+// restarted.
+func (o *owners) of(ctx context.Context, pod *metav1.ObjectMeta) (top, restart target, err error) {
+	top = target{"Pod", pod.Name}
+	object := pod
+	for range mostOwners {
+		ref := metav1.GetControllerOf(object)
+		if ref == nil {
+			break
+		}
+		top = target{ref.Kind, ref.Name}
+		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+		if restart.kind == "" && gvk.Group == appsv1.GroupName && slices.Contains(restartableKinds, ref.Kind) {
+			restart = top
+		}
+		known, err := o.read(ctx, gvk)
+		if err != nil {
+			return top, restart, err
+		}
+		if object = known[ref.UID]; object == nil {
+			break
+		}
+	}
+	return top, restart, nil
+}
+
+// read returns the objects of a kind of Kubernetes by UID, none for others.
+func (o *owners) read(ctx context.Context, gvk schema.GroupVersionKind) (map[types.UID]*metav1.ObjectMeta, error) {
+	if known, read := o.kinds[gvk]; read {
+		return known, nil
+	}
+	known := map[types.UID]*metav1.ObjectMeta{}
+	o.kinds[gvk] = known
+	i := slices.IndexFunc(workload.Kinds(), func(k workload.Kind) bool {
+		return k.BuiltIn() && k.Name == gvk.Kind && k.GroupVersion == gvk.GroupVersion().String()
+	})
+	if i < 0 {
+		return known, nil
+	}
+	kind := workload.Kinds()[i]
+	err := o.each(ctx, kind.Path(o.namespace), "", func(object *metav1.ObjectMeta) error {
+		known[object.UID] = &metav1.ObjectMeta{OwnerReferences: object.OwnerReferences}
+		return nil
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		manifest.Note(o.notes, "note: you may not list %s: pods are counted for their %s, not for what owns these", kind.Resource, kind.Resource)
+	case err != nil:
+		return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+	}
+	return known, nil
+}

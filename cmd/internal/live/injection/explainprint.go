@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// PrintJSON prints the explanation as JSON.
+func (e *Explanation) PrintJSON(out io.Writer) error {
+	raw, err := json.Marshal(e, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	text, err := manifest.Indent(raw)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
+	return err
+}
+
+// PrintText prints the explanation as text.
+func (e *Explanation) PrintText(out io.Writer) error {
+	var text strings.Builder
+	line := func(format string, args ...any) {
+		text.WriteString(manifest.Sprintf(format, args...) + "\n")
+	}
+	line("%s, in the namespace %s", e.Object, e.Namespace)
+	if e.Basis != "" {
+		line("What each one adds is computed from %s.", e.Basis)
+	}
+	if e.Note != "" {
+		line("Note: %s.", e.Note)
+	}
+	if len(e.Matching)+len(e.NotMatching)+len(e.Carried) == 0 {
+		line("There is no PodDefault for it.")
+	}
+	list := func(title string, all []explained) {
+		if len(all) > 0 {
+			line("\n%s:", title)
+		}
+		for _, m := range all {
+			state := "applied"
+			if !m.Applied {
+				state = "not applied"
+			}
+			if m.Detail != "" {
+				state += ", " + m.Detail
+			}
+			line("  %s: %s", m.Name, state)
+			for _, added := range m.Adds {
+				line("    + %s", added)
+			}
+		}
+	}
+	list("Matching", e.Matching)
+	list("Decided when the pod was created, and not for it now", e.Carried)
+	if len(e.NotMatching) > 0 {
+		line("\nNot matching:")
+	}
+	for _, m := range e.NotMatching {
+		line("  %s: %s", m.Name, m.Reason)
+	}
+	if e.Datasets != nil {
+		e.Datasets.print(line)
+	}
+	if e.Denied != "" {
+		line("\nDenied: %s", e.Denied)
+	}
+	for _, warning := range e.Warnings {
+		line("\nWarning: %s", warning)
+	}
+	_, err := io.WriteString(out, text.String()+"\n")
+	return err
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proof proves that PodDefaults are applied: for a sample of them the API server
+// creates a pod that each selects, in a dry run, and the result is compared with what
+// `diff` foresees. Nothing is stored.
+package proof
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// An Answer says whether an object is applied.
+type Answer string
+
+// The answers.
+const (
+	Proven  Answer = "proven"  // the API server did what is foreseen
+	Differs Answer = "differs" // it did something else
+	Unknown Answer = "unknown" // it could not be tried
+	Outside Answer = "outside" // the server's own configuration excludes such pods
+	Idle    Answer = "idle"    // it applies to no pod: it is invalid, or its namespace is exempt
+)
+
+// A Result is the answer about one object. Reason names no values of PodDefaults.
+type Result struct {
+	Object    string
+	Namespace string
+	Answer    Answer
+	Reason    string
+}
+
+// A Prover tries objects.
+type Prover struct {
+	// Trial foresees. It is created for each attempt, because it remembers objects.
+	Trial func() *injection.Trial
+	// Policy is the name of the server's backstop policy.
+	Policy string
+}
+
+// Run tries a sample of all objects. Total is how many there are. An error means that
+// objects could not be listed.
+func (p *Prover) Run(ctx context.Context) (results []Result, total int, err error) {
+	trial := p.Trial()
+	chosen, total, err := sample(ctx, trial.Cluster)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, o := range chosen {
+		r := p.try(ctx, trial, o)
+		if r.Answer == Differs { // it may have been written meanwhile
+			trial = p.Trial()
+			r = p.try(ctx, trial, o)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		results = append(results, r)
+	}
+	return results, total, nil
+}
+
+func (p *Prover) try(ctx context.Context, trial *injection.Trial, o one) Result {
+	answer, reason := p.attempt(ctx, trial, o)
+	return Result{Object: o.title, Namespace: o.namespace, Answer: answer, Reason: reason}
+}
+
+func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (Answer, string) {
+	if o.problem != "" {
+		return Unknown, o.problem
+	}
+	pod, err := newPod(o.namespace, o.selector)
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	objects, err := manifest.FromJSON(raw)
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	foreseen, hidden, err := trial.Foresee(ctx, objects[0])
+	if err != nil {
+		return Unknown, "it could not be foreseen: " + err.Error()
+	}
+	server, err := dryrun.New(trial.Cluster.Config, nil)
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	answer, err := server.Ask(ctx, dryrun.NewPod(o.namespace, raw))
+	if err != nil {
+		return Unknown, err.Error()
+	}
+	got := &corev1.Pod{}
+	if answer.Verdict != dryrun.Accepted {
+		return p.refused(foreseen, answer)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, got); err != nil {
+		return Unknown, err.Error()
+	}
+	if foreseen.Denied != nil {
+		return p.notCalled(ctx, trial, pod, "the pod is admitted, although the webhook would deny it")
+	}
+	missing, extra, considered := compareMarks(foreseen, got)
+	switch {
+	case !considered:
+		return Idle, "such pods get nothing: see the status of the object, and exemptions of the namespace"
+	case len(missing) > 0:
+		return p.notCalled(ctx, trial, pod, "pods are created without "+strings.Join(missing, ", "))
+	case len(extra) > 0 && hidden:
+		return Unknown, "you may not read all PodDefaults that apply"
+	case len(extra) > 0:
+		return Differs, "pods also get " + strings.Join(extra, ", ")
+	}
+	places, err := dryrun.Lacking(foreseen.Before, foreseen.After, got)
+	switch {
+	case err != nil:
+		return Unknown, err.Error()
+	case len(places) > 0:
+		return Differs, "pods are marked as injected, but lack " + listed(places) + "; another webhook may have changed it"
+	}
+	return Proven, ""
+}
+
+// notCalled finds out why a pod is not injected.
+func (p *Prover) notCalled(ctx context.Context, trial *injection.Trial, pod *corev1.Pod, what string) (Answer, string) {
+	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	if err != nil {
+		return Differs, what
+	}
+	why, intended, err := injection.NotCalled(ctx, trial.Cluster, value, pod.Namespace, pod.Name)
+	switch {
+	case err != nil || why == "":
+		return Differs, what
+	case intended:
+		return Outside, "the server's own configuration excludes such pods: " + why
+	}
+	return Differs, what + ": the API server does not call the webhook, " + why
+}
+
+// address is that of a webhook in an error of the API server.
+var address = regexp.MustCompile(`Post "[^"]*": `)
+
+// refused judges the answer to a dry run that is not accepted.
+func (p *Prover) refused(foreseen *review.Outcome, answer *dryrun.Answer) (Answer, string) {
+	text := address.ReplaceAllString(cmp.Or(answer.Said, answer.Reason), "") // a path may be private
+	ours := strings.Contains(text, `"`+poddefault.Name+`"`)
+	switch {
+	case strings.Contains(text, "does not support dry run"):
+		return Unknown, "another webhook has side effects and does not support a dry run: " + text
+	case ours && strings.Contains(text, "denied the request") && foreseen.Denied != nil:
+		return Proven, ""
+	case ours && strings.Contains(text, "denied the request"):
+		return Differs, "pods are denied, which is not foreseen: " + text
+	case ours:
+		return Differs, "calls of the webhook fail: " + text
+	case p.Policy != "" && strings.Contains(text, "ValidatingAdmissionPolicy '"+p.Policy+"'"):
+		return Differs, "pods are rejected by the policy that stands in for the webhook, because it does not see that they were injected"
+	case answer.Status != nil && answer.Status.Reason == metav1.StatusReasonInvalid && foreseen.Denied == nil:
+		return Differs, "the API server rejects the injected pod: " + invalid(answer.Status)
+	}
+	return Unknown, "the pod that doctor sends is rejected: " + text
+}
+
+// invalid describes a refusal without the values in it.
+func invalid(refusal *metav1.Status) string {
+	if refusal.Details == nil {
+		return "it is invalid"
+	}
+	var causes []string
+	for _, c := range refusal.Details.Causes {
+		causes = append(causes, fmt.Sprintf("%s (%s)", c.Field, c.Type))
+	}
+	return listed(causes)
+}
+
+func listed(places []string) string {
+	const most = 5
+	if len(places) > most {
+		return strings.Join(places[:most], ", ") + fmt.Sprintf(" and %d more", len(places)-most)
+	}
+	return strings.Join(places, ", ")
+}
+
+// compareMarks compares marks by object and revision, and decisions. Resource versions change
+// with each status. Considered is false if nothing is foreseen, which proves nothing.
+func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []string, considered bool) {
+	var after corev1.Pod
+	if json.Unmarshal(foreseen.After, &after) != nil || after.Annotations[poddefault.DecisionsAnnotation] == "" {
+		return nil, nil, false
+	}
+	marks := func(pod *corev1.Pod) map[string]string {
+		out := map[string]string{}
+		for _, m := range poddefault.Marks(pod.Annotations) {
+			out[m.Title(got.Namespace)] = m.Revision
+		}
+		return out
+	}
+	want, have := marks(&after), marks(got)
+	for _, title := range slices.Sorted(maps.Keys(want)) {
+		if revision, there := have[title]; !there {
+			missing = append(missing, title)
+		} else if revision != want[title] {
+			missing = append(missing, title+" in its current revision")
+		}
+	}
+	for _, title := range slices.Sorted(maps.Keys(have)) {
+		if _, there := want[title]; !there {
+			extra = append(extra, title)
+		}
+	}
+	decided := strings.Split(got.Annotations[poddefault.DecisionsAnnotation], ",")
+	for _, name := range strings.Split(after.Annotations[poddefault.DecisionsAnnotation], ",") {
+		if len(missing) == 0 && !slices.Contains(decided, name) {
+			missing = append(missing, "a decision about "+name)
+		}
+	}
+	return missing, extra, true
+}

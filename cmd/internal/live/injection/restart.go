@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// restartedAt is the annotation of pod templates that `kubectl rollout restart` writes.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// A Restart restarts drifted workloads in batches, as `kubectl rollout restart` does: it
+// changes an annotation of the pod template, and the workload's controller replaces the
+// pods by its own strategy. A batch begins when all workloads of the one before have
+// replaced theirs.
+type Restart struct {
+	Client kubernetes.Interface
+	// BatchSize is the number of workloads of a batch.
+	BatchSize int
+	// Timeout limits a batch.
+	Timeout time.Duration
+	// DryRun lets the API server validate the changes without storing them.
+	DryRun bool
+	// Confirm is asked before anything is restarted; nil to ask nobody.
+	Confirm io.Reader
+	// Out gets a line for each workload.
+	Out io.Writer
+	// Refused returns why new pods of a workload would be refused, empty if they would not. Such a workload is
+	// not restarted. Nil asks nobody.
+	Refused func(ctx context.Context, kind, namespace, name string) (string, error)
+
+	poll time.Duration // between looks at a workload; 0 is a second
+}
+
+// A restartable is a workload to restart.
+type restartable struct {
+	namespace string
+	target
+}
+
+func (r restartable) String() string {
+	return r.namespace + " " + strings.ToLower(r.kind) + "/" + r.name
+}
+
+// notRestartable returns the drifted workloads that cannot be restarted: pods without a
+// controller, Jobs, and kinds of others.
+func (d *Drift) notRestartable() (others []string) {
+	for i := range d.Workloads {
+		if w := &d.Workloads[i]; w.Drifted > 0 && len(w.Restart) == 0 {
+			others = append(others, w.Namespace+" "+w.Title())
+		}
+	}
+	return others
+}
+
+func (d *Drift) restartable() []restartable {
+	var out []restartable
+	for _, w := range d.Workloads {
+		for _, t := range w.targets {
+			out = append(out, restartable{w.Namespace, t})
+		}
+	}
+	return out
+}
+
+// Run restarts the drifted workloads. It stops after a batch in which one fails, with an
+// error about all of that batch. Remains reports whether drifted workloads remain: those
+// that cannot be restarted, or all without a yes and in a dry run.
+func (r Restart) Run(ctx context.Context, d *Drift) (remains bool, err error) {
+	all, others := d.restartable(), d.notRestartable()
+	if len(others) > 0 {
+		r.tell("note: not restarted, replace their pods yourself: %s", strings.Join(others, ", "))
+	}
+	if len(all) > 0 && !r.DryRun && r.Confirm != nil {
+		question := fmt.Sprintf("Restart %s, %d at a time?", cli.Count(len(all), "workload", "workloads"), min(r.BatchSize, len(all)))
+		if agreed, err := cli.Confirm(r.Confirm, r.Out, question); err != nil || !agreed {
+			r.tell("nothing was restarted")
+			return true, err
+		}
+	}
+	done := 0
+	for batch := range slices.Chunk(all, r.BatchSize) {
+		ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+		err := r.batch(ctx, batch)
+		cancel()
+		if err != nil {
+			return true, fmt.Errorf("stopped after %d of %s: %w", done, cli.Count(len(all), "workload", "workloads"), err)
+		}
+		if done += len(batch); !r.DryRun {
+			r.tell("%d of %s restarted", done, cli.Count(len(all), "workload", "workloads"))
+		}
+	}
+	return r.DryRun || len(others) > 0, nil
+}
+
+func (r Restart) tell(format string, args ...any) {
+	manifest.Note(r.Out, format, args...)
+}
+
+func (r Restart) batch(ctx context.Context, batch []restartable) error {
+	var errs []error
+	for _, w := range batch {
+		switch err := r.restart(ctx, w); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", w, err))
+		case r.DryRun:
+			r.tell("%s would be restarted (dry run)", w)
+		default:
+			r.tell("%s restarted", w)
+		}
+	}
+	if len(errs) > 0 || r.DryRun {
+		return errors.Join(errs...)
+	}
+	for _, w := range batch {
+		if err := r.wait(ctx, w); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", w, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// restart changes the annotation. `kubectl rollout restart` refuses a paused Deployment
+// too.
+func (r Restart) restart(ctx context.Context, w restartable) error {
+	if r.Refused != nil {
+		why, err := r.Refused(ctx, w.kind, w.namespace, w.name)
+		if err != nil {
+			return fmt.Errorf("finding out whether its new pods would be admitted: %w", err)
+		}
+		if why != "" {
+			return fmt.Errorf("not restarted: its new pods would be refused by %s", why)
+		}
+	}
+	apps := r.Client.AppsV1()
+	if w.kind == "Deployment" {
+		d, err := apps.Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if d.Spec.Paused {
+			return fmt.Errorf("it is paused: resume it first, with kubectl rollout resume -n %s deployment/%s", w.namespace, w.name)
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{restartedAt: time.Now().Format(time.RFC3339)}},
+	}}})
+	if err != nil {
+		return err
+	}
+	options := metav1.PatchOptions{FieldManager: "sallyport"}
+	if r.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	switch w.kind {
+	case "Deployment":
+		_, err = apps.Deployments(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+	case "StatefulSet":
+		_, err = apps.StatefulSets(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+	case "DaemonSet":
+		_, err = apps.DaemonSets(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+	}
+	return err
+}
+
+// wait waits until the workload has replaced its pods.
+func (r Restart) wait(ctx context.Context, w restartable) error {
+	poll := r.poll
+	if poll == 0 {
+		poll = time.Second
+	}
+	waitsFor, failures := "", 0
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		state, err := rolledOut(ctx, r.Client.AppsV1(), w)
+		if err != nil {
+			return false, err
+		}
+		if state != "" && state != waitsFor {
+			r.tell("%s: %s", w, state)
+		}
+		waitsFor = state
+		if state == "" {
+			return true, nil
+		}
+		why, err := r.cannotCreate(ctx, w)
+		if err != nil || why == "" {
+			failures = 0
+			return false, err
+		}
+		if failures++; failures >= hopeless {
+			return false, fmt.Errorf("%s: its pods cannot be created: %s", state, why)
+		}
+		return false, nil
+	})
+	waitsFor = cmp.Or(waitsFor, "not looked at")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s after %s: find out why with kubectl rollout status -n %s %s/%s, or set --timeout", waitsFor, r.Timeout, w.namespace, strings.ToLower(w.kind), w.name)
+	}
+	return err
+}
+
+// hopeless is how many looks in a row must find that a controller cannot create pods.
+const hopeless = 5
+
+// cannotCreate returns why the controller of a workload cannot create its pods: the condition of a Deployment, or
+// the event of another one since the last restart. It is empty if nothing says so, or the user may not read it.
+func (r Restart) cannotCreate(ctx context.Context, w restartable) (string, error) {
+	if w.kind == "Deployment" {
+		d, err := r.Client.AppsV1().Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		for _, c := range d.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+				return c.Message, nil
+			}
+		}
+		return "", nil
+	}
+	events, err := r.Client.CoreV1().Events(w.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreate,involvedObject.kind=" + w.kind + ",involvedObject.name=" + w.name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	for _, e := range slices.Backward(events.Items) {
+		if time.Since(e.LastTimestamp.Time) < time.Minute {
+			return e.Message, nil
+		}
+	}
+	return "", nil
+}
+
+// rolledOut returns what a workload still waits for, as `kubectl rollout status` decides
+// it, or "".
+func rolledOut(ctx context.Context, apps typedappsv1.AppsV1Interface, w restartable) (string, error) {
+	const unobserved = "waiting for its controller"
+	waiting := func(updated, available, desired, total int32) string {
+		switch {
+		case updated < desired:
+			return fmt.Sprintf("%d of %d pods replaced", updated, desired)
+		case total > updated:
+			return fmt.Sprintf("%s to end", cli.Count(int(total-updated), "old pod has", "old pods have"))
+		case available < updated:
+			return fmt.Sprintf("%d of %d new pods available", available, updated)
+		}
+		return ""
+	}
+	switch w.kind {
+	case "Deployment":
+		d, err := apps.Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if d.Status.ObservedGeneration < d.Generation {
+			return unobserved, nil
+		}
+		return waiting(d.Status.UpdatedReplicas, d.Status.AvailableReplicas, *d.Spec.Replicas, d.Status.Replicas), nil
+	case "StatefulSet":
+		s, err := apps.StatefulSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType: // its pods are replaced when somebody deletes them
+			return "", nil
+		case s.Status.ObservedGeneration < s.Generation:
+			return unobserved, nil
+		}
+		desired := *s.Spec.Replicas
+		if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+			desired = max(0, desired-*rolling.Partition)
+		}
+		return waiting(s.Status.UpdatedReplicas, s.Status.AvailableReplicas, desired, s.Status.UpdatedReplicas), nil
+	default:
+		d, err := apps.DaemonSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
+			return "", nil
+		case d.Status.ObservedGeneration < d.Generation:
+			return unobserved, nil
+		}
+		return waiting(d.Status.UpdatedNumberScheduled, d.Status.NumberAvailable, d.Status.DesiredNumberScheduled, d.Status.UpdatedNumberScheduled), nil
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+)
+
+// revisionsOf returns a client of the cluster's revisions with the user's rights.
+func revisionsOf(c *cluster.Cluster) *revision.Client {
+	return revision.NewClient(c.Client.Discovery().RESTClient())
+}
+
+// readStable reads the stable revisions of namespaces, or of ClusterPodDefaults. It notes on
+// notes what the user may not read.
+func readStable(ctx context.Context, c *cluster.Cluster, notes io.Writer, namespaces ...string) (*revision.Set, error) {
+	set := &revision.Set{}
+	for _, namespace := range namespaces {
+		err := revisionsOf(c).EachStable(ctx, namespace, func(r *revision.Record) {
+			if r.Problem != nil {
+				manifest.Note(notes, "warning: %s is ignored: %v", r, r.Problem)
+			}
+			set.Add(r)
+		})
+		switch {
+		case apierrors.IsForbidden(err):
+			manifest.Note(notes, "note: you may not list revisions: of PodDefaults that are being rolled out, the current revision is shown")
+		case err != nil && !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// readRollouts reads the state of the rollouts of the Defaults.
+func (k *Defaults) readRollouts(ctx context.Context, c *cluster.Cluster, notes io.Writer) error {
+	var namespaces []string
+	for _, d := range k.all {
+		if d.compiled.Rolls() != nil && !slices.Contains(namespaces, d.Namespace) {
+			namespaces = append(namespaces, d.Namespace)
+		}
+	}
+	set, err := readStable(ctx, c, notes, namespaces...)
+	if err == nil {
+		k.rollOut(set, notes)
+	}
+	return err
+}
+
+// rollOut gives the Defaults the state that their revisions have.
+func (k *Defaults) rollOut(set *revision.Set, notes io.Writer) {
+	for _, d := range k.all {
+		d.compiled = d.compiled.With(set)
+		if d.compiled.Rolls() != nil && d.compiled.StableRecord() == nil && d.Generation > 1 {
+			manifest.Note(notes, "note: %s has spec.rollout, and its stable revision is not known: the current one is shown", d.compiled)
+		}
+	}
+}

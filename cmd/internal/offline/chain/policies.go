@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiserveradmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+)
+
+// phase is a plugin of kube-apiserver, ready for requests.
+type phase func(ctx context.Context, a apiserveradmission.Attributes) error
+
+// mutatingPolicies prepares kube-apiserver's plugin MutatingAdmissionPolicy. It handles no DELETE.
+func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) {
+	var hooks []mutating.PolicyHook
+	var errs []error
+	for _, p := range e.objects.mutatingPolicies {
+		for _, binding := range e.objects.mutatingBindings {
+			if binding.value.Spec.PolicyName != p.value.Name {
+				continue
+			}
+			step := Step{Phase: lint.MutatingPolicies, Name: p.value.Name + "/" + binding.value.Name}
+			evaluator, err := e.compileMutating(p.value, step)
+			if err != nil {
+				errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
+				break
+			}
+			hook := mutating.PolicyHook{Policy: p.value, Bindings: []*admissionregistrationv1.MutatingAdmissionPolicyBinding{binding.value}, Evaluator: evaluator}
+			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.value.Spec.ParamKind)
+			hooks = append(hooks, hook)
+		}
+	}
+	m, dispatcher := generic.NewPolicyMatcher(matcher), mutating.NewDispatcher(e, matcher, e.kinds)
+	return func(ctx context.Context, a apiserveradmission.Attributes) error {
+		if a.GetOperation() == apiserveradmission.Delete || isPolicy(a) || isReview(a) {
+			return nil
+		}
+		for _, h := range hooks {
+			e.notePolicy(m, a, lint.MutatingPolicies, mutating.NewMutatingAdmissionPolicyAccessor(h.Policy), mutating.NewMutatingAdmissionPolicyBindingAccessor(h.Bindings[0]), h.ParamInformer, h.ParamScope, h.ConfigurationError)
+		}
+		if err := e.notePolicyOrder(ctx, a, hooks, dispatcher); err != nil {
+			return err
+		}
+		return errors.Join(dispatcher.Dispatch(ctx, a, e.kinds, hooks), e.close(a.GetObject()))
+	}, errors.Join(errs...)
+}
+
+// validatingPolicies prepares kube-apiserver's plugin ValidatingAdmissionPolicy.
+func (e *evaluation) validatingPolicies(matcher *matching.Matcher) (phase, error) {
+	var hooks []validating.PolicyHook
+	var errs []error
+	for _, p := range e.objects.validatingPolicies {
+		for _, binding := range e.objects.validatingBindings {
+			if binding.value.Spec.PolicyName != p.value.Name {
+				continue
+			}
+			evaluator, err := e.compileValidating(p.value, binding.value)
+			if err != nil {
+				errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
+				break
+			}
+			hook := validating.PolicyHook{Policy: p.value, Bindings: []*admissionregistrationv1.ValidatingAdmissionPolicyBinding{binding.value}, Evaluator: evaluator}
+			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.value.Spec.ParamKind)
+			hooks = append(hooks, hook)
+		}
+	}
+	m := generic.NewPolicyMatcher(matcher)
+	dispatcher := validating.NewDispatcher(e, m)
+	return func(ctx context.Context, a apiserveradmission.Attributes) error {
+		if isPolicy(a) || isReview(a) {
+			return nil
+		}
+		for _, h := range hooks {
+			e.notePolicy(m, a, lint.ValidatingPolicies, validating.NewValidatingAdmissionPolicyAccessor(h.Policy), validating.NewValidatingAdmissionPolicyBindingAccessor(h.Bindings[0]), h.ParamInformer, h.ParamScope, h.ConfigurationError)
+		}
+		return dispatcher.Dispatch(ctx, a, e.kinds, hooks)
+	}, errors.Join(errs...)
+}
+
+// notePolicy records a policy that applies to a request and is not evaluated: something of it is not
+// known to the API server, or there are no parameters.
+func (e *evaluation) notePolicy(m generic.PolicyMatcher, a apiserveradmission.Attributes, phase lint.Phase, p generic.PolicyAccessor, b generic.BindingAccessor, informer informers.GenericInformer, scope meta.RESTScope, problem error) {
+	if e.again {
+		return
+	}
+	step := Step{Phase: phase, Name: p.GetName() + "/" + b.GetName()}
+	matches, _, _, err := m.DefinitionMatches(a, e.kinds, p)
+	if matches && err == nil && problem == nil {
+		matches, err = m.BindingMatches(a, e.kinds, b)
+	}
+	switch {
+	case err != nil:
+	case !matches:
+		return
+	case problem != nil:
+		err = problem
+	default:
+		var found []runtime.Object
+		if found, err = generic.CollectParams(p.GetParamKind(), informer, scope, b.GetParamRef(), a.GetNamespace(), nil, nil); err == nil && len(found) == 0 {
+			step.Outcome, step.Messages = Skipped, []string{"there is no parameter, and parameterNotFoundAction is Allow"}
+			e.add(step)
+		}
+	}
+	if err != nil {
+		step.Outcome, step.Messages = failed(*p.GetFailurePolicy()), []string{err.Error()}
+		e.add(step)
+	}
+}
+
+// isPolicy reports whether a request is about a policy or binding. Policies do not see those:
+// k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go.
+func isPolicy(a apiserveradmission.Attributes) bool {
+	r := a.GetResource()
+	return r.Group == admissionregistrationv1.GroupName && (strings.HasSuffix(r.Resource, "policies") || strings.HasSuffix(r.Resource, "policybindings"))
+}
+
+// isReview reports whether a request asks who somebody is or what they may do. No policy sees those, and
+// since Kubernetes 1.37 no webhook: k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion.
+func isReview(a apiserveradmission.Attributes) bool {
+	group := a.GetResource().Group
+	return group == authenticationv1.GroupName || group == authorizationv1.GroupName
+}
+
+// compilation compiles the expressions of a policy as the API server does those that it has stored,
+// and collects what does not compile.
+type compilation struct {
+	*cel.CompositedCompiler
+	options   cel.OptionalVariableDeclarations
+	variables map[string]string
+	errs      []error
+}
+
+// reads returns what expressions read.
+func (c *compilation) reads(expressions ...string) []reads.Read {
+	var out []reads.Read
+	for _, expression := range expressions {
+		out = append(out, reads.Of(expression, c.variables)...)
+	}
+	return out
+}
+
+func newCompilation(variables []admissionregistrationv1.Variable, params bool) (*compilation, error) {
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		return nil, err
+	}
+	c := &compilation{CompositedCompiler: compiler, options: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, variables: map[string]string{}}
+	for _, v := range variables {
+		c.variables[v.Name] = v.Expression
+		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, c.options, environment.StoredExpressions); result.Error != nil {
+			c.errs = append(c.errs, fmt.Errorf("variable %s: %w", v.Name, result.Error))
+		}
+	}
+	return c, nil
+}
+
+func (c *compilation) conditions(expressions []cel.ExpressionAccessor, options cel.OptionalVariableDeclarations) cel.ConditionEvaluator {
+	for _, expression := range expressions {
+		if expression == nil {
+			continue
+		}
+		if result := c.CompileCELExpression(expression, options, environment.StoredExpressions); result.Error != nil {
+			c.errs = append(c.errs, fmt.Errorf("%s: %w", expression.GetExpression(), result.Error))
+		}
+	}
+	return c.CompileCondition(expressions, options, environment.StoredExpressions)
+}
+
+func (c *compilation) matcher(list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType, name string) matchconditions.Matcher {
+	if len(list) == 0 {
+		return nil
+	}
+	expressions := make([]cel.ExpressionAccessor, len(list))
+	for i := range list {
+		expressions[i] = (*matchconditions.MatchCondition)(&list[i])
+	}
+	return matchconditions.NewMatcher(c.conditions(expressions, c.options), fail, "policy", "validate", name)
+}
+
+// readsOf returns what match conditions read.
+func (c *compilation) readsOf(list []admissionregistrationv1.MatchCondition) []reads.Read {
+	var out []reads.Read
+	for _, condition := range list {
+		out = append(out, c.reads(condition.Expression)...)
+	}
+	return out
+}
+
+func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy, step Step) (mutating.PolicyEvaluator, error) {
+	c, err := newCompilation(p.Spec.Variables, p.Spec.ParamKind != nil)
+	if err != nil {
+		return mutating.PolicyEvaluator{}, err
+	}
+	out := mutating.PolicyEvaluator{CompositedCompiler: c.CompositedCompiler}
+	if m := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
+		out.Matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: c.readsOf(p.Spec.MatchConditions)}
+	}
+	options := c.options
+	options.HasPatchTypes = true
+	for i, m := range p.Spec.Mutations {
+		var compiled cel.MutatingEvaluator
+		var patcher patch.Patcher
+		var found []reads.Read
+		switch {
+		case m.PatchType == admissionregistrationv1.PatchTypeJSONPatch && m.JSONPatch != nil:
+			compiled = c.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, options, environment.StoredExpressions)
+			patcher, found = patch.NewJSONPatcher(compiled), c.reads(m.JSONPatch.Expression)
+		case m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
+			compiled = c.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, options, environment.StoredExpressions)
+			patcher, found = patch.NewApplyConfigurationPatcher(compiled), c.reads(m.ApplyConfiguration.Expression)
+		default:
+			c.errs = append(c.errs, fmt.Errorf("mutations[%d]: patchType %q has no jsonPatch or applyConfiguration of its own", i, m.PatchType))
+			continue
+		}
+		c.errs = append(c.errs, compiled.CompilationErrors()...)
+		out.Mutators = append(out.Mutators, &watchedPatcher{Patcher: patcher, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: found})
+	}
+	return out, errors.Join(c.errs...)
+}
+
+func (e *evaluation) compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy, b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) (validating.Validator, error) {
+	c, err := newCompilation(p.Spec.Variables, p.Spec.ParamKind != nil)
+	if err != nil {
+		return nil, err
+	}
+	validations := make([]cel.ExpressionAccessor, len(p.Spec.Validations))
+	messages := make([]cel.ExpressionAccessor, len(p.Spec.Validations))
+	for i, v := range p.Spec.Validations {
+		validations[i] = &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
+		if v.MessageExpression != "" {
+			messages[i] = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		}
+	}
+	annotations := make([]cel.ExpressionAccessor, len(p.Spec.AuditAnnotations))
+	for i, a := range p.Spec.AuditAnnotations {
+		annotations[i] = &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression}
+	}
+	step := Step{Phase: lint.ValidatingPolicies, Name: p.Name + "/" + b.Name}
+	watched := &watchedValidator{evaluation: e, step: step, fail: *p.Spec.FailurePolicy, actions: b.Spec.ValidationActions}
+	for _, v := range p.Spec.Validations {
+		watched.reads = append(watched.reads, c.reads(v.Expression))
+		watched.messages = append(watched.messages, c.reads(v.MessageExpression))
+	}
+	for _, a := range p.Spec.AuditAnnotations {
+		watched.annotations = append(watched.annotations, c.reads(a.ValueExpression)...)
+	}
+	var matcher matchconditions.Matcher
+	if m := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
+		matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, validator: watched, reads: c.readsOf(p.Spec.MatchConditions)}
+	}
+	withoutRights := c.options
+	withoutRights.HasAuthorizer = false
+	watched.Validator = validating.NewValidator(c.conditions(validations, c.options), matcher, c.conditions(annotations, c.options), c.conditions(messages, withoutRights), p.Spec.FailurePolicy, nil)
+	return watched, errors.Join(c.errs...)
+}
+
+// params returns the parameters of a kind. The error is the one that the API server has for a kind
+// that it does not know.
+func (e *evaluation) params(kind *admissionregistrationv1.ParamKind) (informers.GenericInformer, meta.RESTScope, error) {
+	if kind == nil {
+		return nil, nil, nil
+	}
+	gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
+	resource := e.Resources.OfKind(gvk)
+	if resource == nil {
+		return nil, nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", gvk)
+	}
+	scope := meta.RESTScopeRoot
+	if resource.Namespaced {
+		scope = meta.RESTScopeNamespace
+	}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, o := range e.Objects {
+		if o.GVK() != gvk {
+			continue
+		}
+		namespace := ""
+		if resource.Namespaced {
+			namespace = cmp.Or(o.Namespace, corev1.NamespaceDefault)
+		}
+		param, err := e.kinds.decode(gvk, o.Raw, namespace)
+		if err == nil {
+			err = indexer.Add(param)
+		}
+		if err != nil {
+			return nil, nil, o.ErrorAt("", err.Error())
+		}
+	}
+	return params{indexer: indexer, resource: resource.GroupResource()}, scope, nil
+}
+
+// params implements [informers.GenericInformer] for objects that do not change.
+type params struct {
+	cache.SharedIndexInformer
+	indexer  cache.Indexer
+	resource schema.GroupResource
+}
+
+func (p params) Informer() cache.SharedIndexInformer { return p }
+func (p params) Lister() cache.GenericLister         { return cache.NewGenericLister(p.indexer, p.resource) }
+func (p params) HasSynced() bool                     { return true }
+
+// paramName is the name of a parameter for people.
+func paramName(param runtime.Object) string {
+	accessor, err := meta.Accessor(param)
+	if param == nil || err != nil {
+		return ""
+	}
+	if accessor.GetNamespace() == "" {
+		return accessor.GetName()
+	}
+	return accessor.GetNamespace() + "/" + accessor.GetName()
+}
+
+// failed returns the outcome of a failure.
+func failed(fail admissionregistrationv1.FailurePolicyType) Outcome {
+	if fail == admissionregistrationv1.Ignore {
+		return Ignored
+	}
+	return Failed
+}
+
+// notePolicyOrder notes that the order of mutating policies decides. They are evaluated by name, but
+// the API server has no order: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go.
+func (e *evaluation) notePolicyOrder(ctx context.Context, a apiserveradmission.Attributes, hooks []mutating.PolicyHook, dispatcher generic.Dispatcher[mutating.PolicyHook]) error {
+	if len(hooks) < 2 || e.again || a.GetObject() == nil {
+		return nil
+	}
+	e.trial = true
+	defer func() { e.trial = false }()
+	mutated := func(hooks []mutating.PolicyHook) (any, error) {
+		trial := apiserveradmission.NewAttributesRecord(a.GetObject().DeepCopyObject(), a.GetOldObject(), a.GetKind(), a.GetNamespace(), a.GetName(), a.GetResource(), a.GetSubresource(),
+			a.GetOperation(), a.GetOperationOptions(), false, a.GetUserInfo())
+		refused := dispatcher.Dispatch(ctx, trial, e.kinds, hooks)
+		if again := trial.GetReinvocationContext(); refused == nil && again.ShouldReinvoke() {
+			again.SetIsReinvoke()
+			refused = dispatcher.Dispatch(ctx, trial, e.kinds, hooks)
+		}
+		if refused != nil {
+			return nil, nil //nolint:nilerr // the outcome is that there is no object
+		}
+		return content(trial.GetObject())
+	}
+	forward, err := mutated(hooks)
+	if err != nil {
+		return err
+	}
+	hooks = slices.Clone(hooks)
+	slices.Reverse(hooks)
+	backward, err := mutated(hooks)
+	if err == nil && !reflect.DeepEqual(forward, backward) {
+		e.result.Notes = append(e.result.Notes, "the result depends on the order of the mutating policies: they are evaluated by name here, and the API server evaluates them in any order")
+	}
+	return err
+}

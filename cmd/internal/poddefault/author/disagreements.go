@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+)
+
+// Limits for one review. The status reports the rest.
+const (
+	mostCompared = 1000
+	mostTold     = 3
+)
+
+// disagreements warns of other objects that conflict on pods which both select.
+func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionRequest, spec []byte) (warnings []string) {
+	if h.neighbours == nil {
+		return nil
+	}
+	object := compile(req, spec)
+	if object == nil {
+		return nil
+	}
+	for i, other := range h.neighbours.Neighbours(req.Namespace) {
+		if i == mostCompared || len(warnings) >= mostTold || ctx.Err() != nil {
+			break
+		}
+		if other.String() == object.String() {
+			continue
+		}
+		if places := poddefault.OverlapOfCompiled(object, other); len(places) > 0 {
+			warnings = append(warnings, poddefault.Disagreement(object, other, places, mostTold))
+		}
+		warnings = append(warnings, poddefault.Withheld(object, other)...)
+	}
+	return warnings
+}
+
+// compile compiles the object of a request. It returns nil if the object is unreadable.
+func compile(req *admissionv1.AdmissionRequest, spec []byte) *poddefault.Compiled {
+	meta := metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}
+	if schema.GroupVersionResource(req.Resource) == clusterPodDefaults {
+		object := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: meta}
+		if unmarshal(spec, &object.Spec) != nil {
+			return nil
+		}
+		return poddefault.CompileCluster(object)
+	}
+	object := &kubeflowv1alpha1.PodDefault{ObjectMeta: meta}
+	if unmarshal(spec, &object.Spec) != nil {
+		return nil
+	}
+	return poddefault.Compile(object)
+}

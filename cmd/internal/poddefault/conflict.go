@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+)
+
+// Messages name the PodDefault, the field, the container, both sides and the remedy.
+// They never contain a value: env variables and annotations may be secret, and messages
+// end up in events and logs.
+
+// A conflict is a disagreement that an object's policy does not resolve.
+type conflict struct {
+	object   *Compiled
+	opponent *Compiled // nil: the pod
+	// alone is set if there is no other value to keep, for example where a label is
+	// missing: Keep then skips the object.
+	alone bool
+	// final is set if no policy resolves the conflict.
+	final bool
+	text  string
+}
+
+// skippable reports whether the object's policy skips it.
+func (c *conflict) skippable() bool {
+	return !c.final && (c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod)
+}
+
+// denies reports whether a conflict denies the pod.
+func (m *merge) denies() bool {
+	return slices.ContainsFunc(m.conflicts, func(c conflict) bool { return !c.skippable() })
+}
+
+// A skip is an object skipped because of a conflict.
+type skip struct {
+	object *Compiled
+	reason string
+}
+
+// skippedBefore returns the skippable objects that, according to the pod's annotations,
+// were skipped in this generation. An earlier call decided that, and its own changes to
+// the pod must not reverse it.
+//
+// Where exclusion is not allowed, that must have been an earlier call for this request.
+func skippedBefore(chosen choice, pod *metadata, b *bounds, skipped []skip) (more []skip) {
+	for _, c := range chosen.objects {
+		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod && (c.template != nil || c.clashes)
+		if !skippable || c.problem != nil || c.audit || isSkipped(skipped, c) {
+			continue
+		}
+		mark := c.skipMark()
+		if strings.HasPrefix(pod.annotations.Get(mark), c.skipValue("")) && (c.allowExclude || !pod.past(b).came(mark)) {
+			more = append(more, skip{c, "it was before; remove the annotation " + mark + " to have it tried again"})
+		}
+	}
+	return more
+}
+
+func isSkipped(skipped []skip, c *Compiled) bool {
+	return slices.ContainsFunc(skipped, func(s skip) bool { return s.object.title == c.title })
+}
+
+// settle applies the policy of c to a disagreement. It reports whether c's value
+// replaces the opponent's; a nil opponent is the pod.
+func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string) bool {
+	if opponent == nil && m.excused(c, policy, place) {
+		return false
+	}
+	switch policy {
+	case kubeflowv1alpha1.ConflictKeepPod:
+		m.warn("%s: %s: kept what %s has", c, place, holderName(opponent))
+	case kubeflowv1alpha1.ConflictOverride:
+		if opponent != nil {
+			m.warn("%s: %s: replaced by %s", opponent, place, c)
+			return true
+		}
+		m.warn("%s: %s: replaced what the pod has", c, place)
+		return true
+	default:
+		m.deny(c, opponent, place, detail)
+	}
+	return false
+}
+
+// excused reports whether the pod keeps a value of its own that c disagrees with, because
+// an earlier version of c injected the pod.
+func (m *merge) excused(c *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place string) bool {
+	if !c.allowExclude || !refuses(policy) || !m.changedSince(c) {
+		return false
+	}
+	m.warn("%s: %s: kept what the pod has from an earlier version of it", c, place)
+	return true
+}
+
+func (m *merge) deny(c, opponent *Compiled, place, detail string) {
+	if opponent != nil && opponent.title != c.title && opponent.alternative(c) {
+		return // both select the pod, which is the whole message
+	}
+	if opponent != nil {
+		m.conflict(conflict{object: c, opponent: opponent}, "%s: %s", bothSet(opponent, c, place), detail)
+		return
+	}
+	m.conflict(conflict{object: c}, "%s: %s: %s (values hidden)", c, place, detail)
+}
+
+// stuck is [merge.settle] where nothing can be replaced: Override keeps the existing
+// value.
+func (m *merge) stuck(c, opponent *Compiled, place, detail string) {
+	policy := c.policy
+	if policy == kubeflowv1alpha1.ConflictOverride {
+		policy = kubeflowv1alpha1.ConflictKeepPod
+	}
+	m.settle(c, opponent, policy, place, detail)
+}
+
+// refuses reports whether a conflict under this policy denies the pod or skips the
+// object.
+func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
+	return policy != kubeflowv1alpha1.ConflictKeepPod && policy != kubeflowv1alpha1.ConflictOverride
+}
+
+// changedSince reports whether another version of the object injected the pod, because
+// a backup is restored or a pod is copied. Differences then come from that version.
+// Anyone can write a mark. A user who may exclude the pod gains nothing by it; where
+// exclusion is not allowed, a mark excuses nothing.
+func (m *merge) changedSince(c *Compiled) bool {
+	mark, marked := m.pod.annotations.Lookup(c.mark)
+	return marked && !c.wrote(mark, m.pod.past(&m.pod.bounds).revisions[c.decision])
+}
+
+// disagree settles a disagreement between wanted and the existing element other.
+func (m *merge) disagree(l *list, wanted item, other *item, differences []string, t *container) {
+	c, opponent, at := wanted.origin, other.origin, placeIn(l.kind, wanted.key, t)
+	if opponent == nil && t != nil {
+		opponent = t.origin
+	}
+	detail := "they differ in " + strings.Join(differences, ", ")
+	switch {
+	case opponent != nil:
+	case l.kind == envKind:
+		have, want := envSource(other.value), envSource(wanted.value)
+		if have == want {
+			want = "another"
+		}
+		detail = fmt.Sprintf("the pod has %s, wanted is %s", have, want)
+	default:
+		detail = "it differs from that of the pod in " + strings.Join(differences, ", ")
+	}
+	if t != nil && m.isInjected(t.name) && other.origin == nil {
+		m.stuck(c, opponent, at, detail)
+	} else if m.settle(c, opponent, c.policy, at, detail) {
+		l.replace(wanted)
+	}
+}
+
+// another describes a conflicting single value.
+func another(opponent *Compiled) string {
+	if opponent == nil {
+		return "the pod has another value"
+	}
+	return "the values differ"
+}
+
+// placeIn names a list element for messages.
+func placeIn(kind *listKind, key string, t *container) string {
+	return placeOf(kind.name+" "+key, t)
+}
+
+// placeOf adds the container to a message. A nil container means none.
+func placeOf(what string, t *container) string {
+	if t != nil {
+		return what + " of container " + t.name
+	}
+	return what
+}
+
+// envSource says where a variable's value comes from, without the value.
+func envSource(env jsontext.Value) string {
+	from := member(env, "valueFrom")
+	if from.Kind() != '{' {
+		return "a literal value"
+	}
+	source := "an unknown source"
+	r := rawjson.NewReader(from)
+	r.Object(func(name []byte) {
+		if strings.HasSuffix(string(name), "Ref") {
+			source = "a " + string(name)
+		}
+	})
+	return source
+}
+
+func member(object jsontext.Value, name string) jsontext.Value {
+	value, _ := rawjson.Lookup(object, name)
+	return value
+}
+
+// conflict records a conflict with its text. Beyond the report limit, it keeps one
+// conflict per pair of objects, because those decide what happens to the objects.
+func (m *merge) conflict(c conflict, format string, args ...any) {
+	if len(m.conflicts) >= maxTold {
+		if m.atOdds == nil {
+			m.atOdds = map[[2]*Compiled]bool{}
+			for _, known := range m.conflicts {
+				m.atOdds[[2]*Compiled{known.object, known.opponent}] = true
+			}
+		}
+		two := [2]*Compiled{c.object, c.opponent}
+		if m.atOdds[two] {
+			m.moreConflicts++
+			return
+		}
+		m.atOdds[two] = true
+	}
+	m.pod.bounds.did(workOfRival)
+	c.text = fmt.Sprintf(format, args...)
+	m.conflicts = append(m.conflicts, c)
+}
+
+// skips returns the objects that their policy skips because of the conflicts. If all is
+// false, objects that conflict only with each other are left for the next round, when
+// one of them may be gone.
+func (m *merge) skips(all bool) []skip {
+	candidates := map[*Compiled]bool{}
+	for _, c := range m.conflicts {
+		if c.skippable() {
+			candidates[c.object] = true
+		}
+	}
+	var skipped []skip
+	for _, c := range m.conflicts {
+		if c.skippable() && !isSkipped(skipped, c.object) && (all || c.opponent == nil || !candidates[c.opponent]) {
+			skipped = append(skipped, skip{c.object, strings.TrimPrefix(c.text, c.object.title+": ")})
+		}
+	}
+	return skipped
+}
+
+// denial denies a pod with conflicts. It begins with the text that clients of
+// Kubeflow's webhook look for.
+func (m *merge) denial() *admission.Response {
+	texts := make([]string, len(m.conflicts))
+	for i, c := range m.conflicts {
+		texts[i] = c.text
+	}
+	resp := admission.BadRequest(
+		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. %s",
+		names(m.applied), m.pod.name, few(texts, "; ", m.moreConflicts), m.remedy())
+	resp.AuditAnnotations = m.deniedBy()
+	return resp.Warn(m.told()...)
+}
+
+// remedy says who can resolve the conflicts, and how. The pod's author can exclude the
+// pod if all objects allow it.
+func (m *merge) remedy() string {
+	var choose, change, pair bool
+	exclude := true
+	for _, c := range m.conflicts {
+		switch {
+		case c.final:
+			choose = true
+		case c.opponent == nil:
+			change = true
+		default:
+			pair = true
+		}
+		exclude = exclude && c.object.allowExclude
+	}
+	var ways []string
+	if choose {
+		ways = append(ways, "choose one of the alternatives")
+	}
+	if change {
+		ways = append(ways, "change the pod or a PodDefault")
+	}
+	if pair {
+		ways = append(ways, "change one selector, or set spec.conflictPolicy")
+	}
+	if exclude {
+		ways = append(ways, "exclude the pod with the annotation "+ExcludeAnnotation+`: "true"`)
+	}
+	text := strings.Join(ways, ", or ")
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
+)
+
+// switched is a leader that a test controls.
+type switched struct {
+	mu      sync.Mutex
+	leading bool
+	changed chan struct{}
+}
+
+func (s *switched) Leading() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.leading }
+
+func (s *switched) Changed() <-chan struct{} { s.mu.Lock(); defer s.mu.Unlock(); return s.changed }
+
+func (s *switched) lead(leading bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leading = leading
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// logged is a log that several goroutines write.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string { l.mu.Lock(); defer l.mu.Unlock(); return l.text.String() }
+
+// TestControllerOnARealAPIServer runs the controller with the rights of PolicyRules, and
+// before that without. There is no webhook: the test writes the marks.
+func TestControllerOnARealAPIServer(t *testing.T) {
+	t.Parallel()
+	crds, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := sallyporttest.StartAPIServer(t, sallyporttest.WithCRDs(crds...))
+	clients := kubernetes.NewForConfigOrDie(config)
+	limited := rest.CopyConfig(config)
+	limited.Impersonate = rest.ImpersonationConfig{UserName: "drift-controller", Groups: []string{"system:authenticated"}}
+	log := &logged{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.Settings{MaxExemption: metav1.Duration{Duration: time.Hour}}, true, logger, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader, board, registry := &switched{leading: true, changed: make(chan struct{})}, &Board{}, prometheus.NewRegistry()
+	c, err := NewController(limited, Options{Watcher: watcher, Leader: leader, Logger: logger, Metrics: registry, Board: board,
+		Asked: func() (labels.Selector, labels.Selector, error) { return labels.Everything(), labels.Everything(), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pace = pace{quiet: 10 * time.Millisecond, again: 50 * time.Millisecond, late: 10 * time.Millisecond}
+	ctx, cancel := context.WithCancel(t.Context())
+	done, watching := make(chan error, 1), make(chan error, 1)
+	go func() { watching <- watcher.Run(ctx) }()
+	go func() { done <- errors.Join(c.Run(ctx), <-watching) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		lab.Eventually(t.Context(), t, 2*time.Minute, what, func(context.Context) (bool, error) { return holds(), nil })
+	}
+
+	until("the log to say that pods may not be read", func() bool { return strings.Contains(log.String(), "may this server list them?") })
+	name := types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "x"}
+	if board.Pods(name) != nil {
+		t.Error("there are counts without the right to read pods")
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "drift"}, Rules: PolicyRules()}
+	if _, err := clients.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "drift"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "drift"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "drift-controller"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	pd.APIVersion, pd.Kind = kubeflowv1alpha1.GroupVersion.String(), kubeflowv1alpha1.PodDefaultKind
+	pd.Spec.Selector.MatchLabels, pd.Spec.Env = map[string]string{"use": "x"}, []corev1.EnvVar{{Name: "A", Value: "1"}}
+	podDefaults, err := store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := podDefaults.Post().Namespace(pd.Namespace).Resource(kubeflowv1alpha1.PodDefaultResource).Body(pd).Do(t.Context()).Into(pd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients.CoreV1().ServiceAccounts(name.Namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pods := clients.CoreV1().Pods(name.Namespace)
+	n := 0
+	create := func(label, value, revision string) *corev1.Pod {
+		t.Helper()
+		n++
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", n), Labels: map[string]string{"use": label}, Annotations: map[string]string{}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox"}}}}
+		if value != "" {
+			pod.Annotations[poddefault.Mark("x")] = value
+			pod.Annotations[poddefault.RevisionsAnnotation] = "x@" + revision
+		}
+		pod, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	is := func(what string, want kubeflowv1alpha1.PodCounts) {
+		t.Helper()
+		until(what, func() bool { got := board.Pods(name); return got != nil && *got == want })
+	}
+	current := poddefault.Compile(pd).Revision()
+	ended := create("x", pd.ResourceVersion, current)
+	create("x", pd.ResourceVersion, current)
+	create("x", "1", strings.Repeat("0", poddefault.RevisionSize))
+	create("x", "1", "")
+	missing := create("x", "", "")
+	create("y", pd.ResourceVersion, current)
+	create("y", "", "")
+	all := kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1}
+	is("each pod to be counted", all)
+	exempt := func(d time.Duration) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%s x Pod/%s reason"}}}`, poddefault.ExemptAnnotation, time.Now().Add(d).Format(time.RFC3339), missing.Name)
+		if _, err := clients.CoreV1().Namespaces().Patch(t.Context(), name.Namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exempt(time.Hour)
+	is("a pod to be exempt", kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Surplus: 1, Exempt: 1})
+	exempt(2 * time.Second)
+	is("the exemption to end by itself", all)
+	if got := testutil.CollectAndCount(collector{board}, "sallyport_poddefault_pods"); got != 6 { // five states, and undecided
+		t.Errorf("%d series", got)
+	}
+
+	ended.Status.Phase = corev1.PodSucceeded
+	if _, err := pods.UpdateStatus(t.Context(), ended, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := pods.Delete(t.Context(), missing.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
+	is("pods that ended to count no more", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Surplus: 1})
+
+	leader.lead(false)
+	until("the counts to be another replica's", func() bool { return board.Pods(name) == nil && testutil.CollectAndCount(collector{board}) == 0 })
+	create("x", "", "")
+	leader.lead(true)
+	is("the counts of a leader that is back", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1})
+
+	if err := podDefaults.Delete().Namespace(pd.Namespace).Resource(kubeflowv1alpha1.PodDefaultResource).Name(pd.Name).Do(t.Context()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	until("all to be surplus", func() bool {
+		r := board.Report()
+		return r != nil && r.Of("PodDefault default/x").Pods[Surplus] == 4
+	})
+}
+
+func TestControllersNeedTheirOptions(t *testing.T) {
+	if _, err := NewController(&rest.Config{}, Options{}); err == nil || !strings.Contains(err.Error(), "a watcher") {
+		t.Errorf("got %v", err)
+	}
+}

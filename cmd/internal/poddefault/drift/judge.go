@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package drift compares running pods with the PodDefaults and ClusterPodDefaults of
+// today: which pods carry which revision of them, which should carry one and do not, which
+// are exempt, and which carry one that is not for them any more.
+//
+// A pod gets objects when it is created and never later, so it drifts whenever an object,
+// or a label that selects it, changes. The comparison reads the annotations in which the
+// webhook records its decisions. It does not merge: an object that was skipped, or that
+// conflicts with the pod, is still due.
+package drift
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+)
+
+// A State says how a pod relates to an object.
+type State string
+
+// The states. A pod and an object have at most one.
+const (
+	Current  State = "current"  // the pod carries the object as it is now
+	Outdated State = "outdated" // it carries an earlier revision
+	Unknown  State = "unknown"  // it carries a revision that its mark does not identify
+	Missing  State = "missing"  // the pod should carry the object and does not
+	Missed   State = "missed"   // the same, and the webhook was not called when the pod was created; only `sallyport drift` tells it from missing
+	Surplus  State = "surplus"  // the pod carries the object and should not
+	Exempt   State = "exempt"   // the pod would be missing the object if it were not exempt
+)
+
+// States returns all states.
+func States() []State { return []State{Current, Outdated, Unknown, Missing, Missed, Surplus, Exempt} }
+
+// Carried reports whether a pod in this state carries the object.
+func (s State) Carried() bool { return s != Missing && s != Missed && s != Exempt }
+
+// Source provides the objects. [poddefault.Index] and [poddefault.Watcher] implement it.
+type Source interface {
+	poddefault.Source
+	// All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty.
+	All(namespace string) []*poddefault.Compiled
+}
+
+// A Pod is the part of a pod that the comparison needs.
+type Pod struct {
+	Namespace           string
+	Labels, Annotations map[string]string
+	// Workload is that of [poddefault.WorkloadOf].
+	Workload string
+	// NotAsked is set if the API server does not send such pods to the webhook.
+	NotAsked bool
+}
+
+// A Finding says how the pod relates to one object.
+type Finding struct {
+	State State
+	// Title names the object, which is nil if it does not exist any more.
+	Title  string
+	Object *poddefault.Compiled
+	// Revision is the one that the pod carries; empty if it carries none, or does
+	// not record one.
+	Revision string
+	// By exempts the pod from the object, whether or not it carries it. Nil if nothing does.
+	By *poddefault.Exemption
+}
+
+// Judge compares pods with objects. It reads the objects of a namespace once. See [New].
+type Judge struct {
+	source Source
+	marked map[string]map[string]*poddefault.Compiled // objects of a namespace by mark
+}
+
+// New returns a judge of the objects as they are now.
+func New(source Source) *Judge {
+	return &Judge{source, map[string]map[string]*poddefault.Compiled{}}
+}
+
+// of returns the objects of a namespace, the empty one for ClusterPodDefaults, by mark.
+func (j *Judge) of(namespace string) map[string]*poddefault.Compiled {
+	known, read := j.marked[namespace]
+	if !read {
+		known = map[string]*poddefault.Compiled{}
+		for _, c := range j.source.All(namespace) {
+			known[c.Mark()] = c
+		}
+		j.marked[namespace] = known
+	}
+	return known
+}
+
+// Pod returns the findings about a pod, ordered by title. An error says why such a pod
+// would be refused, or that the source is not ready.
+func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
+	found := map[string]Finding{} // by title
+	marks := map[string]poddefault.CarriedMark{}
+	for _, mark := range poddefault.Marks(pod.Annotations) {
+		f := Finding{State: Surplus, Title: mark.Title(pod.Namespace), Revision: mark.Revision}
+		of := pod.Namespace
+		if mark.Cluster {
+			of = ""
+		}
+		if f.Object = j.of(of)[mark.Annotation]; f.Object != nil {
+			f.Title = f.Object.String()
+		}
+		found[f.Title], marks[f.Title] = f, mark
+	}
+	due, exempted, err := j.due(ctx, pod, found)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range due {
+		f, carries := found[c.String()]
+		switch {
+		case !carries && c.PassedOver(pod.Annotations):
+			continue
+		case !carries:
+			f = Finding{State: Missing, Title: c.String(), Object: c}
+		case c.Wrote(marks[f.Title]):
+			f.State = Current
+		case f.Revision == "":
+			f.State = Unknown
+		default:
+			f.State = Outdated
+		}
+		found[f.Title] = f
+	}
+	for _, e := range exempted {
+		f, carries := found[e.String()]
+		if !carries {
+			f = Finding{State: Exempt, Title: e.String(), Object: e.Compiled}
+		}
+		f.By = e.By
+		found[f.Title] = f
+	}
+	return slices.SortedStableFunc(maps.Values(found), func(a, b Finding) int { return strings.Compare(a.Title, b.Title) }), nil
+}
+
+// due returns what the pod would get if it were created now from the same template, and
+// from what it is exempt. Labels that the carried objects have added are not the template's.
+func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (due []*poddefault.Compiled, exempted []poddefault.Exempted, err error) {
+	if pod.NotAsked {
+		return nil, nil, nil
+	}
+	own := pod.Labels
+	for _, f := range carried {
+		if f.Object == nil {
+			continue
+		}
+		for key, value := range own {
+			if f.Object.Adds(key, value) {
+				own = maps.Clone(own)
+				delete(own, key)
+			}
+		}
+	}
+	return poddefault.Due(ctx, j.source, pod.Namespace, pod.Workload, own, pod.Annotations)
+}

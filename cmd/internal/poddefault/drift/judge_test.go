@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/internal/store"
+)
+
+// podDefault selects pods with the label use=NAME.
+func podDefault(name string, change func(*kubeflowv1alpha1.PodDefault)) *poddefault.Compiled {
+	pd := &kubeflowv1alpha1.PodDefault{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7", Generation: 3},
+		Spec: kubeflowv1alpha1.PodDefaultSpec{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"use": name}}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}},
+		},
+	}
+	if change != nil {
+		change(pd)
+	}
+	return poddefault.Compile(pd)
+}
+
+// everywhere selects all pods of namespaces with the label team.
+func everywhere(name string) *poddefault.Compiled {
+	return poddefault.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "9"},
+		Spec: sallyportv1alpha1.ClusterPodDefaultSpec{
+			PodDefaultSpec:    kubeflowv1alpha1.PodDefaultSpec{Env: []corev1.EnvVar{{Name: "B", Value: "1"}}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}},
+		},
+	})
+}
+
+func index(objects ...*poddefault.Compiled) *poddefault.Index {
+	out := poddefault.NewIndex()
+	out.SetNamespace("a", map[string]string{"team": "a"})
+	out.SetNamespace("b", map[string]string{"team": "b"})
+	for _, o := range objects {
+		out.Set(o)
+	}
+	return out
+}
+
+// carried returns the annotations of a pod that carries the objects as they are.
+func carried(objects ...*poddefault.Compiled) map[string]string {
+	annotations, revisions := map[string]string{}, []string{}
+	for _, c := range objects {
+		annotations[c.Mark()] = c.MarkNow().Value
+		revisions = append(revisions, c.Decision()+"@"+c.Revision())
+	}
+	annotations[poddefault.RevisionsAnnotation] = strings.Join(revisions, ",")
+	return annotations
+}
+
+// text describes findings: "outdated PodDefault a/x".
+func text(findings []Finding) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, string(f.State)+" "+f.Title)
+	}
+	return out
+}
+
+func TestFindings(t *testing.T) {
+	x := podDefault("x", nil)
+	earlier := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Env[0].Value = "0" })
+	adds := podDefault("adds", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Labels = map[string]string{"use2": "y"} })
+	movedAdds := podDefault("adds", func(pd *kubeflowv1alpha1.PodDefault) {
+		pd.Spec.Labels, pd.Spec.Selector.MatchLabels = map[string]string{"use2": "y"}, map[string]string{"use": "others"}
+	})
+	byAdded := podDefault("y", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Selector.MatchLabels = map[string]string{"use2": "y"} })
+	audit := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Mode = kubeflowv1alpha1.ModeAudit })
+	mounts := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
+		pd.Spec.VolumeMounts = []corev1.VolumeMount{{Name: "of-the-pod", MountPath: "/data"}}
+	})
+	long := podDefault(strings.Repeat("l", 60), nil)
+	all := everywhere("all")
+	use := func(name string) map[string]string { return map[string]string{"use": name} }
+	for name, tc := range map[string]struct {
+		objects []*poddefault.Compiled
+		pod     Pod
+		want    []string
+	}{
+		"a pod that nothing is for":             {[]*poddefault.Compiled{x}, Pod{Labels: use("other")}, nil},
+		"a pod that carries it as it is":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"current PodDefault a/x"}},
+		"a status that was written since":       {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "6", poddefault.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"current PodDefault a/x"}},
+		"a pod that carries what it was":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(earlier)}, []string{"outdated PodDefault a/x"}},
+		"a mark without a revision":             {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "5"}}, []string{"unknown PodDefault a/x"}},
+		"such a mark of the same version":       {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "7"}}, []string{"current PodDefault a/x"}},
+		"a revision without a mark":             {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"missing PodDefault a/x"}},
+		"a mark that somebody wrote":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "@@\x00"}}, []string{"unknown PodDefault a/x"}},
+		"a pod without it":                      {[]*poddefault.Compiled{x}, Pod{Labels: use("x")}, []string{"missing PodDefault a/x"}},
+		"an object that is gone":                {nil, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
+		"a cluster object that is gone":         {nil, Pod{Annotations: carried(all)}, []string{"surplus ClusterPodDefault all"}},
+		"a long name that is gone":              {nil, Pod{Annotations: map[string]string{long.Mark(): "1", poddefault.DecisionsAnnotation: long.Decision()}}, []string{"surplus PodDefault a/" + long.Name()}},
+		"a label that was taken away":           {[]*poddefault.Compiled{x}, Pod{Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
+		"an object that is in mode Audit now":   {[]*poddefault.Compiled{audit}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
+		"an object in mode Audit":               {[]*poddefault.Compiled{audit}, Pod{Labels: use("x")}, nil},
+		"one that was in mode Audit":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x"}}, []string{"missing PodDefault a/x"}},
+		"one that was skipped":                  {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x", poddefault.SkipMark("x"): "generation 3: env A"}}, nil},
+		"one that was skipped and changed":      {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x", poddefault.SkipMark("x"): "generation 2: env A"}}, []string{"missing PodDefault a/x"}},
+		"one whose volume the pod did not have": {[]*poddefault.Compiled{mounts}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x"}}, nil},
+		"a pod that excludes itself":            {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.ExcludeAnnotation: "true"}}, []string{"missing ClusterPodDefault all"}},
+		"a mirror pod":                          {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.MirrorAnnotation: ""}}, nil},
+		"another namespace":                     {[]*poddefault.Compiled{x, all}, Pod{Namespace: "b", Labels: use("x")}, nil},
+		"a pod that the webhook is not for":     {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x), NotAsked: true}, []string{"surplus PodDefault a/x"}},
+		"a label that another adds":             {[]*poddefault.Compiled{adds, byAdded}, Pod{Labels: use("adds")}, []string{"missing PodDefault a/adds", "missing PodDefault a/y"}},
+		"a label that another has added": {
+			[]*poddefault.Compiled{adds, byAdded},
+			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
+			[]string{"current PodDefault a/adds", "current PodDefault a/y"},
+		},
+		"a label that another would not add any more": {
+			[]*poddefault.Compiled{movedAdds, byAdded},
+			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
+			[]string{"surplus PodDefault a/adds", "surplus PodDefault a/y"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.pod.Namespace == "" {
+				tc.pod.Namespace = "a"
+			}
+			before := fmt.Sprint(tc.pod)
+			got, err := New(index(tc.objects...)).Pod(t.Context(), tc.pod)
+			if err != nil || !slices.Equal(text(got), tc.want) {
+				t.Errorf("got %q, %v; want %q", text(got), err, tc.want)
+			}
+			if after := fmt.Sprint(tc.pod); after != before {
+				t.Errorf("the pod was changed: %s", after)
+			}
+		})
+	}
+}
+
+// An exempt pod lacks nothing, and one that carries the object is as one that should not.
+func TestExemptPods(t *testing.T) {
+	x, all := podDefault("x", nil), everywhere("all")
+	source := index(x, all)
+	list, err := poddefault.ParseExemptions(time.Now().Add(time.Hour).Format(time.RFC3339) + " x,cluster/all Deployment/web reason\n" +
+		time.Now().Add(-time.Hour).Format(time.RFC3339) + " x,cluster/all * reason")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.SetExemptions("a", list)
+	for name, tc := range map[string]struct {
+		pod  Pod
+		want []string
+	}{
+		"a pod without them":          {Pod{Workload: "ReplicaSet/web"}, []string{"exempt ClusterPodDefault all", "exempt PodDefault a/x"}},
+		"a pod that carries one":      {Pod{Workload: "ReplicaSet/web", Annotations: carried(x)}, []string{"exempt ClusterPodDefault all", "surplus PodDefault a/x"}},
+		"a pod of another workload":   {Pod{Workload: "ReplicaSet/api"}, []string{"missing ClusterPodDefault all", "missing PodDefault a/x"}},
+		"a pod that nobody would ask": {Pod{Workload: "ReplicaSet/web", NotAsked: true}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.pod.Namespace, tc.pod.Labels = "a", map[string]string{"use": "x"}
+			got, err := New(source).Pod(t.Context(), tc.pod)
+			if err != nil || !slices.Equal(text(got), tc.want) {
+				t.Errorf("got %q, %v; want %q", text(got), err, tc.want)
+			}
+			r := NewReport()
+			r.Add(got, 1)
+			exempt := tc.pod.Workload == "ReplicaSet/web" && !tc.pod.NotAsked
+			if r.ends.Equal(list[0].Until) != exempt {
+				t.Errorf("the first exemption ends at %v", r.ends)
+			}
+			for _, counts := range r.Objects() {
+				if carried := counts.Pods[Surplus]; len(counts.Revisions) != carried {
+					t.Errorf("%s: revisions %v", counts.Title, counts.Revisions)
+				}
+			}
+		})
+	}
+}
+
+// A pod that the webhook has changed carries what it should, whatever the objects are.
+func TestAReviewedPodIsCurrent(t *testing.T) {
+	objects := []*poddefault.Compiled{podDefault("x", nil), everywhere("all"), podDefault("y", func(pd *kubeflowv1alpha1.PodDefault) {
+		pd.Spec.Selector.MatchLabels, pd.Spec.Env = map[string]string{"use": "x"}, []corev1.EnvVar{{Name: "C", Value: "1"}}
+	})}
+	source := index(objects...)
+	due, _, err := poddefault.Due(t.Context(), source, "a", "", map[string]string{"use": "x"}, nil)
+	if err != nil || len(due) != 3 {
+		t.Fatalf("%d objects, %v", len(due), err)
+	}
+	got, err := New(source).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: carried(due...)})
+	want := []string{"current ClusterPodDefault all", "current PodDefault a/x", "current PodDefault a/y"}
+	if err != nil || !slices.Equal(text(got), want) {
+		t.Errorf("got %q, %v", text(got), err)
+	}
+}
+
+func TestReportCountsByRevision(t *testing.T) {
+	x := podDefault("x", nil)
+	earlier := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Env[0].Value = "0" })
+	source := index(x)
+	use := map[string]string{"use": "x"}
+	var pods []*store.Pod
+	add := func(n int, annotations map[string]string, terminating bool) {
+		for range n {
+			name := fmt.Sprint("pod-", len(pods))
+			pods = append(pods, &store.Pod{NamespacedName: types.NamespacedName{Namespace: "a", Name: name}, Facts: store.NewFacts(use, annotations), Terminating: terminating})
+		}
+	}
+	add(3, carried(x), false)
+	add(2, carried(earlier), false)
+	add(1, nil, false)
+	add(5, nil, true)
+	r := report(t.Context(), source, pods, func(string, map[string]string) bool { return true })
+	got := r.Of(x.String())
+	if r.Pods != 6 || got.Pods[Current] != 3 || got.Pods[Outdated] != 2 || got.Pods[Missing] != 1 || got.Pods[Surplus] != 0 {
+		t.Errorf("%d pods: %v", r.Pods, got.Pods)
+	}
+	if got.Revisions[x.Revision()] != 3 || got.Revisions[earlier.Revision()] != 2 || len(got.Revisions) != 2 {
+		t.Errorf("by revision: %v", got.Revisions)
+	}
+	if none := r.Of("PodDefault a/none"); none.Pods[Current] != 0 || none.Object != nil {
+		t.Errorf("an object without pods: %v", none)
+	}
+	if r := report(t.Context(), source, pods, func(string, map[string]string) bool { return false }); r.Of(x.String()).Pods[Surplus] != 5 {
+		t.Errorf("pods that the webhook is not for: %v", r.Of(x.String()))
+	}
+}
+
+// FuzzFindings gives the judge annotations that anyone may write.
+func FuzzFindings(f *testing.F) {
+	f.Add("use", "x", poddefault.Mark("x"), "7", "x,cluster/all")
+	f.Add("use", "x", poddefault.RevisionsAnnotation, "x@0123456789,cluster/all@", "x,cluster/all")
+	f.Add("use", "x", poddefault.ClusterSkipMark("all"), "generation 3: ", ",,cluster/")
+	f.Add("", "", poddefault.ExcludeAnnotation, "true", "")
+	source := index(podDefault("x", nil), everywhere("all"))
+	f.Fuzz(func(t *testing.T, label, value, annotation, text, listed string) {
+		pod := Pod{Namespace: "a", Labels: map[string]string{label: value}, Annotations: map[string]string{annotation: text, poddefault.DecisionsAnnotation: listed}}
+		found, err := New(source).Pod(context.Background(), pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, f := range found {
+			if seen[f.Title] || !slices.Contains(States(), f.State) || f.State != Surplus && f.Object == nil {
+				t.Errorf("%+v", f)
+			}
+			seen[f.Title] = true
+		}
+	})
+}
+
+// While an object is rolled out, a pod with the revision before has what is due to it.
+func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
+	stable := podDefault("x", nil)
+	staged := func(step int32) *poddefault.Compiled {
+		recorded := &revision.Set{}
+		return podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
+			meaning := poddefault.Meaning(&pd.Spec)
+			pd.Spec.Env[0].Value = "2"
+			pd.Spec.Rollout = &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{Percent: new(int32(50))}}}
+			if step > 0 {
+				one := revision.New(&metav1.OwnerReference{
+					APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
+				}, pd.Namespace, meaning, 1)
+				one.Labels[revision.StableLabel] = "true"
+				one.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), Step: step}
+				recorded.Add(revision.Prove(one))
+			}
+		}).With(recorded)
+	}
+	now := staged(1)
+	for name, tc := range map[string]struct {
+		object      *poddefault.Compiled
+		annotations map[string]string
+		want        string
+	}{
+		"the revision before, during the rollout": {now, carried(stable), "current PodDefault a/x"},
+		"the new revision, during the rollout":    {now, carried(now), "current PodDefault a/x"},
+		"another one, during the rollout":         {now, map[string]string{stable.Mark(): "1", poddefault.RevisionsAnnotation: "x@" + strings.Repeat("0", poddefault.RevisionSize)}, "outdated PodDefault a/x"},
+		"the revision before, when it has ended":  {staged(0), carried(stable), "outdated PodDefault a/x"},
+		"the new revision, when it has ended":     {staged(0), carried(now), "current PodDefault a/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := New(index(tc.object)).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: tc.annotations})
+			if err != nil || !slices.Equal(text(got), []string{tc.want}) {
+				t.Errorf("got %q, %v", text(got), err)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/internal/store"
+)
+
+// Counts are the pods of one object by state.
+type Counts struct {
+	Title string
+	// Object is nil if it does not exist any more.
+	Object *poddefault.Compiled
+	Pods   map[State]int
+	// Revisions counts the pods that carry the object by its revision; "" is one that their
+	// marks do not identify.
+	Revisions map[string]int
+}
+
+// A Report counts running pods by object and state.
+type Report struct {
+	objects map[string]*Counts // by title
+	// Pods is the number of pods. Undecided are those without findings, because they would
+	// be refused.
+	Pods, Undecided int
+	// ends is when the first of the exemptions ends that concern a pod; zero without any.
+	ends time.Time
+}
+
+// NewReport returns an empty report.
+func NewReport() *Report { return &Report{objects: map[string]*Counts{}} }
+
+// Add counts a number of pods with the same findings.
+func (r *Report) Add(findings []Finding, pods int) {
+	r.Pods += pods
+	for _, f := range findings {
+		c := r.objects[f.Title]
+		if c == nil {
+			c = &Counts{Title: f.Title, Object: f.Object, Pods: map[State]int{}, Revisions: map[string]int{}}
+			r.objects[f.Title] = c
+		}
+		c.Pods[f.State] += pods
+		if f.By != nil && (r.ends.IsZero() || f.By.Until.Before(r.ends)) {
+			r.ends = f.By.Until
+		}
+		if f.State.Carried() {
+			c.Revisions[f.Revision] += pods
+		}
+	}
+}
+
+// AddUndecided counts pods that would be refused.
+func (r *Report) AddUndecided(pods int) {
+	r.Pods += pods
+	r.Undecided += pods
+}
+
+// Objects returns the counts of each object that concerns a pod, ordered by title.
+func (r *Report) Objects() []*Counts {
+	return slices.SortedFunc(maps.Values(r.objects), func(a, b *Counts) int { return strings.Compare(a.Title, b.Title) })
+}
+
+// Of returns the counts of an object, empty if no pod concerns it.
+func (r *Report) Of(title string) Counts {
+	if c := r.objects[title]; c != nil {
+		return *c
+	}
+	return Counts{Title: title}
+}
+
+// A class is what the findings about a pod depend on. Most pods of a workload share one.
+type class struct {
+	namespace string
+	workload  string
+	facts     store.Facts
+}
+
+// report compares all pods with the objects as they are now. asked reports whether the API
+// server sends pods of a namespace with these labels to the webhook.
+func report(ctx context.Context, source Source, pods []*store.Pod, asked func(namespace string, labels map[string]string) bool) *Report {
+	classes := map[class]int{}
+	for _, pod := range pods {
+		if !pod.Terminating {
+			classes[class{pod.Namespace, pod.Workload, pod.Facts}]++
+		}
+	}
+	out, judge := NewReport(), New(source)
+	for one, n := range classes {
+		if ctx.Err() != nil {
+			break
+		}
+		pod := Pod{Namespace: one.namespace, Workload: one.workload}
+		pod.Labels, pod.Annotations = one.facts.Read()
+		pod.NotAsked = !asked(one.namespace, pod.Labels)
+		if findings, err := judge.Pod(ctx, pod); err != nil {
+			out.AddUndecided(n)
+		} else {
+			out.Add(findings, n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+)
+
+const remedy = ", or exclude the pod with the annotation " + poddefault.ExcludeAnnotation + `: "true"`
+
+// messageExpression begins like the webhook's denial. It contains no values.
+var messageExpression = "\"conflict occurred while applying poddefaults: \" + variables.names.join(\",\") + \" on pod: \" + " +
+	"object.metadata.?name.orValue(object.metadata.?generateName.orValue(\"\")) + \" err: \" + variables.conflicts.join(\"; \") + " +
+	quote(" (values hidden). Change the pod or a PodDefault"+remedy)
+
+// noText is an empty list of strings. The type of [] would be a list of anything.
+const noText = "[\"\"].filter(s, false)"
+
+// disagreements returns a variable: a list of texts about how the finished pod
+// conflicts with the object. It ignores missing elements, because containers may have
+// been added after the last mutation.
+func (n *namespace) disagreements(o *object) string {
+	spec := &o.Spec
+	says := func(place string) string { return "PodDefault " + o.Namespace + "/" + o.Name + ": " + place }
+	var out []string
+	tell := func(condition, place string) {
+		out = append(out, condition+" ? ["+quote(says(place)+": the pod has another")+"] : []")
+	}
+	for _, m := range []struct {
+		title, expression string
+		wanted            map[string]string
+	}{
+		{"label", "object.metadata.?labels", spec.Labels},
+		{"annotation", "object.metadata.?annotations", spec.Annotations},
+		{"nodeSelector", "object.spec.?nodeSelector", spec.NodeSelector},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(m.wanted)) {
+			tell(m.expression+"[?"+quote(key)+"].orValue("+quote(m.wanted[key])+") != "+quote(m.wanted[key]), m.title+" "+key)
+		}
+	}
+	lists := podLists(spec)
+	if o.denies() {
+		lists = append(lists, tolerationsOf(spec))
+	}
+	for _, l := range lists {
+		for _, e := range l.elements {
+			tell(differs(l.of("object.spec"), e), l.title+" "+e.key)
+		}
+	}
+	for _, l := range containerLists(spec) {
+		for _, e := range l.elements {
+			tell(besideOf(l)+".exists(e, "+e.same+") || "+differs(l.of("object.spec"), e), l.title+" "+e.key)
+		}
+	}
+	if name := spec.ServiceAccountName; name != "" && o.denies() {
+		tell("object.spec.?serviceAccountName.orValue("+quote(name)+") != "+quote(name), "serviceAccountName")
+	}
+	if token := spec.AutomountServiceAccountToken; token != nil && o.denies() {
+		tell("object.spec.?automountServiceAccountToken.orValue("+literal(*token)+") != "+literal(*token), "automountServiceAccountToken")
+	}
+	for _, s := range podScalars(spec) {
+		tell(s.differs("object.spec", s.value), s.field)
+	}
+	for _, s := range ownScalars(spec) {
+		out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.MeshContainers)+" && "+s.differs("c", s.value)+
+			").map(c, "+saysOfContainer(says(s.field))+")")
+	}
+	for _, l := range ownLists(spec) {
+		var differing []string
+		for _, e := range l.elements {
+			differing = append(differing, differs("S", e)+" ? ["+saysOfContainer(says(l.title+" "+e.key))+"] : []")
+		}
+		if len(differing) > 0 {
+			out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.MeshContainers)+").map(c, ["+
+				l.narrowed("c")+"].map(S, "+flatten(differing)+").flatten()).flatten()")
+		}
+	}
+	if o.denies() {
+		for _, c := range commandsOf(spec) {
+			out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.CommandExcluded)+" && size("+c.of()+
+				") > 0 && c."+c.field+" != "+literal(c.values)+").map(c, "+saysOfContainer(says(c.field))+")")
+		}
+	}
+	if len(out) == 0 {
+		return noText
+	}
+	// A pod marked by another revision keeps what that revision gave it.
+	mark := "[object.metadata.?annotations[?" + quote(poddefault.Mark(o.Name)) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
+		") || m.hasValue() && (\",\" + object.metadata.annotations[?" + quote(poddefault.RevisionsAnnotation) + "].orValue(\"\") + \",\").contains(" +
+		quote(","+o.Name+"@"+o.revision()+",") + "))"
+	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"
+}
+
+// saysOfContainer returns an expression for a text about the container c.
+func saysOfContainer(place string) string {
+	return quote(place+" of container ") + " + c.name + \": the pod has another\""
+}
+
+// differs reports whether the last element with the key, which is the effective one,
+// differs from the wanted one.
+func differs(list string, e element) string {
+	if e.satisfied == "true" {
+		return "false"
+	}
+	return "[" + list + ".filter(e, " + e.same + ")].exists(L, size(L) > 0 && [L[size(L) - 1]].exists(e, !(" + e.satisfied + ")))"
+}

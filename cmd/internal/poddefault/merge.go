@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+)
+
+// A merge applies PodDefaults to one pod. It changes nothing until all of them are
+// merged. If there is no conflict it emits everything, otherwise the whole pod is
+// denied.
+type merge struct {
+	pod      *pod
+	settings *Settings
+
+	applied  []*Compiled // in the order of application
+	index    int         // of the current object
+	overrode bool        // some object with Override has been applied to the pod before
+	invalid  []*Compiled // chosen, but cannot work in this pod
+	passed   []*Compiled // applied to nothing, because of a mesh
+	skipped  []skip
+	audited  []*Compiled
+	outside  []*Compiled // see [choice]
+
+	picked      map[string]setEntry // labels added by the selection, by key
+	labels      map[string]bool     // keys added so far
+	annotations map[string]int      // positions in entries by key
+	entries     []setEntry          // added labels and annotations, in order
+
+	seconds     []setSeconds
+	setByNow    map[int]int     // positions in seconds by toleration index
+	overriders  map[place][]int // built on demand, see [merge.overridden]
+	limitRanges map[string]bool // see [merge.limitRanged]
+
+	mesh          []string     // containers left alone because they are a mesh's
+	injected      nameSet      // names of containers added by PodDefaults
+	fresh         []*container // added containers that the pod does not have
+	leftOut       nameSet      // names of containers of skipped objects
+	firsts        map[*Compiled]*container
+	conflicts     []conflict
+	atOdds        map[[2]*Compiled]bool // pairs with a conflict, once there are many
+	moreConflicts int
+	warnings      []string
+	untold        int // number of warnings beyond the limit
+	excess        *excess
+}
+
+type setEntry struct {
+	field  string // labels or annotations
+	entry  entry
+	origin *Compiled
+}
+
+// setSeconds is a toleration of the pod whose tolerationSeconds a PodDefault sets.
+type setSeconds struct {
+	index  int
+	value  jsontext.Value // nil: tolerate forever
+	there  bool           // unchanged
+	origin *Compiled
+}
+
+// mergeAll merges the chosen objects except skipped ones.
+func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge {
+	m := &merge{pod: p, settings: settings, outside: chosen.outside}
+	for _, s := range skipped {
+		if isIn(chosen.objects, s.object) { // the selection may no longer include it
+			m.skipped = append(m.skipped, s)
+		}
+	}
+	if len(chosen.added) > 0 {
+		m.picked, m.labels = make(map[string]setEntry, len(chosen.added)), map[string]bool{}
+		for _, e := range chosen.added {
+			m.picked[e.entry.key] = e
+		}
+	}
+	candidates := chosen.objects
+	if chosen.audits || len(skipped) > 0 {
+		candidates = make([]*Compiled, 0, len(chosen.objects))
+		for _, c := range chosen.objects {
+			switch {
+			case c.audit && c.problem == nil:
+				m.audited = append(m.audited, c)
+			case !isSkipped(skipped, c):
+				candidates = append(candidates, c)
+			}
+		}
+	}
+	m.applied, m.invalid = usable(p, candidates)
+	p.bounds.applied = len(m.applied)
+	m.alternatives()
+	if m.exceedsItself() {
+		return m
+	}
+	for i, c := range m.applied {
+		if c.template != nil && !p.bounds.spent() {
+			m.applied[i] = m.fill(c, chosen)
+		}
+	}
+	for _, s := range m.skipped { // the pod will carry marks only of these
+		m.leaveOut(s.object)
+	}
+	for _, c := range m.invalid {
+		if c.policy == kubeflowv1alpha1.ConflictSkip { // and would be skipped if it were valid
+			m.leaveOut(c)
+		}
+	}
+	brings := false
+	for _, c := range m.applied {
+		m.overrode = m.overrode || (c.overwrites || c.policy == kubeflowv1alpha1.ConflictOverride) && p.annotations.Has(c.mark)
+		for _, list := range [][]item{c.containers, c.initContainers} {
+			for _, added := range list {
+				m.injected.add(added.key)
+				brings = true
+			}
+		}
+	}
+	m.readMesh()
+	if brings {
+		for i, c := range m.applied {
+			m.index = i
+			m.addContainers(&p.initContainers, &p.containers, c.initContainers, initContainersList)
+			m.addContainers(&p.containers, &p.initContainers, c.containers, containersList)
+			if len(p.containers.added)+len(p.initContainers.added)+len(p.app)+len(p.init) > maxContainers {
+				p.bounds.exceed(fmt.Sprintf("with it the pod would have more than %d", maxContainers))
+			}
+			if m.exceeded(c, func() string { return "container" }) {
+				return m
+			}
+		}
+	}
+	for i, c := range m.applied {
+		m.index = i
+		m.apply(c)
+		if m.exceeded(c, func() string { return "the pod" }) {
+			return m
+		}
+	}
+	m.foresee()
+	for _, c := range m.applied {
+		m.warnOfSeveral(c)
+	}
+	m.warnOfWithheld()
+	m.passOver()
+	for _, c := range m.invalid {
+		reason := "a volume that it mounts exists neither there nor in the pod"
+		if c.problem != nil {
+			reason = strings.ReplaceAll(c.problem.Error(), "\n", "; ")
+		}
+		m.warn("%s was not applied: %s", c, reason)
+	}
+	for _, s := range m.skipped {
+		m.warn("%s was skipped: %s", s.object, s.reason)
+	}
+	return m
+}
+
+// leaveOut records the containers of an object that is not applied.
+func (m *merge) leaveOut(c *Compiled) {
+	for _, list := range [][]item{c.containers, c.initContainers} {
+		for _, left := range list {
+			m.leftOut.add(left.key)
+		}
+	}
+}
+
+// usable separates PodDefaults that cannot work, because of their own problem or
+// because they mount a volume that neither the pod nor another object has. The API
+// server would refuse the pod because of them.
+func usable(p *pod, chosen []*Compiled) (applied, invalid []*Compiled) {
+	applied = slices.DeleteFunc(slices.Clone(chosen), func(c *Compiled) bool { return c.problem != nil })
+	if gone := dangling(p, applied); len(gone) > 0 {
+		applied = slices.DeleteFunc(applied, func(c *Compiled) bool { return gone[c] })
+	}
+	if len(applied) == len(chosen) {
+		return applied, nil
+	}
+	next := 0
+	for _, c := range chosen {
+		if next < len(applied) && applied[next] == c {
+			next++
+		} else {
+			invalid = append(invalid, c)
+		}
+	}
+	return applied, invalid
+}
+
+// dangling returns the objects that mount a volume that neither the pod nor any usable
+// object has.
+func dangling(p *pod, objects []*Compiled) map[*Compiled]bool {
+	var wanted map[string][]*Compiled // missing volumes and the objects that mount them
+	for _, c := range objects {
+		for _, volume := range c.strayMounts {
+			p.bounds.did(workOfVisit)
+			if there, _ := p.volumes.find(volume); there != nil {
+				continue
+			}
+			if wanted == nil {
+				wanted = map[string][]*Compiled{}
+			}
+			wanted[volume] = append(wanted[volume], c)
+		}
+	}
+	if wanted == nil {
+		return nil
+	}
+	brings := map[string]int{} // number of objects with each missing volume
+	for _, c := range objects {
+		for _, v := range c.volumes {
+			if wanted[v.key] != nil {
+				brings[v.key]++
+			}
+		}
+		p.bounds.did(len(c.volumes))
+	}
+	gone := map[*Compiled]bool{}
+	var missing []string
+	for volume := range wanted {
+		if brings[volume] == 0 {
+			missing = append(missing, volume)
+		}
+	}
+	for len(missing) > 0 {
+		volume := missing[len(missing)-1]
+		missing = missing[:len(missing)-1]
+		for _, c := range wanted[volume] {
+			if gone[c] {
+				continue
+			}
+			gone[c] = true
+			for _, v := range c.volumes {
+				if wanted[v.key] == nil {
+					continue
+				}
+				if brings[v.key]--; brings[v.key] == 0 {
+					missing = append(missing, v.key)
+				}
+			}
+		}
+	}
+	return gone
+}
+
+func (m *merge) apply(c *Compiled) {
+	p := m.pod
+	for _, l := range c.labels {
+		m.setLabel(l, c)
+	}
+	for _, a := range c.annotations {
+		m.setAnnotation(a, c)
+	}
+	m.add(&p.volumes, c.volumes, volumeList, nil)
+	for _, wanted := range c.tolerations {
+		if m.addToleration(wanted); m.exceeded(c, func() string { return placeIn(tolerationKind, wanted.key, nil) }) {
+			return
+		}
+	}
+	m.add(&p.pullSecrets, c.pullSecrets, pullSecretList, nil)
+	for i := range c.podLists {
+		f := &c.podLists[i]
+		m.add(p.spec.list(f), f.items, f.id, nil)
+	}
+	m.setValues(&p.spec, nil, c, c.podValues)
+	m.narrow(c)
+	m.pickedFrom(c, func(t *container) { m.applyTo(t, c) })
+}
+
+// applyTo merges additions to containers.
+func (m *merge) applyTo(t *container, c *Compiled) {
+	if m.picks(c, t, m.mesh) {
+		m.add(&t.env, c.env, envList, t)
+		m.add(&t.envFrom, c.envFrom, envFromList, t)
+		for i, mount := range c.volumeMounts {
+			m.warnOfSlash(t, mount, c.twins[i])
+		}
+		m.add(&t.volumeMounts, c.volumeMounts, mountList, t)
+		for i := range c.containerLists {
+			f := &c.containerLists[i]
+			m.addField(t, f)
+		}
+		m.addResources(t, c)
+	}
+	m.setValues(&t.holder, t, c, c.containerValues)
+}
+
+// addField merges a list of a container, except capabilities that the other list
+// withdraws.
+func (m *merge) addField(t *container, f *fieldList) {
+	l := t.list(f)
+	for i, w := range f.items {
+		if other := m.withdraws(t, f, w); other != nil {
+			m.stuck(w.origin, other.origin, f.kind.name+" "+w.key+" of container "+t.name,
+				m.holder(other, "the pod")+" has it the other way round")
+			continue
+		}
+		m.add(l, f.items[i:i+1], f.id, t)
+	}
+}
+
+// add merges elements into the list with this id, see [Compiled.eachList].
+func (m *merge) add(l *list, wanted []item, id string, t *container) {
+	for i, w := range wanted {
+		if i > 0 && m.pod.bounds.spent() {
+			break
+		}
+		other, differences := l.add(w)
+		if other == nil || other.origin == nil && m.overridden(place{id, w.key}, t, m.mesh) {
+			continue
+		}
+		m.disagree(l, w, other, differences, t)
+	}
+	if len(wanted) > 0 {
+		m.exceeded(wanted[0].origin, func() string { return placeOf(l.kind.name, t) })
+	}
+}
+
+// addContainers merges init containers or sidecars. Names are unique across both lists
+// of a pod.
+func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
+	for i, w := range wanted {
+		if other, _ := beside.find(w.key); other != nil {
+			m.stuck(w.origin, other.origin, "container "+w.key, "it has the name of "+
+				m.holder(other, "one in "+strings.ReplaceAll(beside.path()[1:], "/", "."))+"; choose another name")
+			continue
+		}
+		m.add(to, wanted[i:i+1], id, nil)
+		if now, _ := to.find(w.key); now != nil && now.origin == w.origin {
+			m.brought(to, w)
+		}
+	}
+}
+
+// brought creates the container of w, to which others may add.
+func (m *merge) brought(to *list, w item) {
+	t := &container{origin: w.origin, init: to.field == "initContainers"}
+	r := rawjson.NewReader(w.value)
+	t.read(&r, "", wantedLists{}, &m.pod.bounds)
+	m.pod.bounds.did(len(m.pod.app) + len(m.pod.init))
+	for _, containers := range [][]container{m.pod.app, m.pod.init} {
+		for i := range containers {
+			if containers[i].name == w.key { // it replaces this one
+				containers[i] = container{name: w.key, init: t.init, origin: w.origin}
+			}
+		}
+	}
+	for i := range m.fresh {
+		if m.fresh[i].name == w.key { // or an earlier object's
+			m.fresh[i] = t
+			return
+		}
+	}
+	m.fresh = append(m.fresh, t)
+}
+
+// addToleration merges a toleration. Its tolerationSeconds are not part of its
+// identity: the PodDefault's replace the pod's. This allows tuning the two tolerations
+// that the DefaultTolerationSeconds plugin has already added to every pod, 300 seconds
+// each.
+func (m *merge) addToleration(w item) {
+	l, c := &m.pod.tolerations, w.origin
+	present, index := l.find(w.key)
+	if present == nil || present.origin != nil {
+		if other, differences := l.add(w); other != nil {
+			m.disagree(l, w, other, differences, nil)
+		}
+		return
+	}
+	seconds, have := member(w.value, "tolerationSeconds"), member(present.value, "tolerationSeconds")
+	if i, ok := m.setByNow[index]; ok {
+		earlier := m.seconds[i]
+		at := placeIn(l.kind, w.key, nil)
+		if string(earlier.value) == string(seconds) || earlier.there && (m.overridden(place{tolerationList, w.key}, nil, nil) || m.excused(c, c.policy, at)) {
+			return
+		}
+		if m.settle(c, earlier.origin, c.policy, at, "they differ in tolerationSeconds") {
+			m.seconds[i] = setSeconds{index, seconds, string(have) == string(seconds), c}
+		}
+		return
+	}
+	there := string(have) == string(seconds)
+	if !there && string(have) != "300" {
+		if m.overridden(place{tolerationList, w.key}, nil, nil) {
+			return
+		}
+		if c.policy != "" && !m.settle(c, nil, c.policy, placeIn(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
+			return
+		}
+		if c.policy == "" {
+			m.warn("%s set the tolerationSeconds of the pod's toleration %s", c, w.key)
+		}
+	}
+	if m.setByNow == nil {
+		m.setByNow = map[int]int{}
+	}
+	m.setByNow[index] = len(m.seconds)
+	m.pod.bounds.grow(len(seconds))
+	m.seconds = append(m.seconds, setSeconds{index, seconds, there, c})
+}
+
+// setLabel adds a label, whose value the selection already settled. An existing label
+// is never replaced, because the objects that it selected would no longer match.
+func (m *merge) setLabel(wanted entry, c *Compiled) {
+	value, there := m.pod.metadata.labels.Lookup(wanted.key)
+	opponent := (*Compiled)(nil)
+	if added, ok := m.picked[wanted.key]; ok {
+		value, there, opponent = added.entry.value, true, added.origin
+	}
+	if there && value != wanted.value {
+		m.stuck(c, opponent, "label "+wanted.key, another(opponent))
+		return
+	}
+	if there && opponent == nil || m.labels[wanted.key] {
+		return
+	}
+	if m.labels == nil {
+		m.picked, m.labels = map[string]setEntry{}, map[string]bool{}
+	}
+	if !there { // not used by the selection, as in a trial
+		m.picked[wanted.key] = setEntry{"labels", wanted, c}
+	}
+	m.labels[wanted.key] = true
+	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
+	m.entries = append(m.entries, setEntry{"labels", wanted, c})
+}
+
+func (m *merge) setAnnotation(wanted entry, c *Compiled) {
+	added := setEntry{"annotations", wanted, c}
+	if i, ok := m.annotations[wanted.key]; ok {
+		earlier := &m.entries[i]
+		value, there := m.pod.metadata.annotations.Lookup(wanted.key)
+		own := there && value == earlier.entry.value // the pod has it already
+		if own && earlier.entry.value != wanted.value && m.excused(c, c.policy, "annotation "+wanted.key) {
+			return
+		}
+		if earlier.entry.value != wanted.value && m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, another(earlier.origin)) {
+			m.pod.bounds.replaces(len(earlier.entry.value), len(wanted.value))
+			*earlier = added
+		}
+		return
+	}
+	if value, ok := m.pod.metadata.annotations.Lookup(wanted.key); ok {
+		if value == wanted.value || m.overridden(place{annotationsMap, wanted.key}, nil, nil) ||
+			!m.settle(c, nil, c.policy, "annotation "+wanted.key, another(nil)) {
+			return
+		}
+	}
+	if m.annotations == nil {
+		m.annotations = map[string]int{}
+	}
+	m.annotations[wanted.key] = len(m.entries)
+	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
+	m.entries = append(m.entries, added)
+}
+
+// twinOf returns the mount path that differs only by a trailing slash.
+func twinOf(path string) string {
+	if twin, cut := strings.CutSuffix(path, "/"); cut {
+		return twin
+	}
+	return path + "/"
+}
+
+// warnOfSlash warns of mount paths that Kubernetes treats as different but a container
+// as the same.
+func (m *merge) warnOfSlash(target *container, mount item, twin string) {
+	if other, _ := target.volumeMounts.find(twin); other != nil {
+		m.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
+			mount.origin, mount.key, target.name, m.holder(other, "the pod"))
+	}
+}
+
+// maxWarning limits the runes of a warning. The API server shows 4096 for all of them
+// together.
+const maxWarning = 256
+
+func (m *merge) warn(format string, args ...any) {
+	if len(m.warnings) == maxTold {
+		m.untold++
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	if runes := []rune(text); len(runes) > maxWarning {
+		text = string(runes[:maxWarning-3]) + "..."
+	}
+	m.warnings = append(m.warnings, text)
+}
+
+// holder names the PodDefault that added an element, or else pod.
+func (m *merge) holder(other *item, pod string) string {
+	if other.origin != nil {
+		return other.origin.String()
+	}
+	return pod
+}
+
+func holderName(c *Compiled) string {
+	if c != nil {
+		return c.String()
+	}
+	return "the pod"
+}
+
+// of returns another object's elements for the same list.
+func (f *fieldList) of(c *Compiled) []item {
+	for _, lists := range [][]fieldList{c.podLists, c.containerLists} {
+		for i := range lists {
+			if lists[i].kind == f.kind && slices.Equal(lists[i].tokens, f.tokens) {
+				return lists[i].items
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poddefault
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+)
+
+// A revision is what an object means for pods: its spec without the fields that only
+// people and the controller read. Its name is a hash of that.
+
+// notMeant are the fields of a spec that are not part of a revision.
+var notMeant = []string{"desc", "revisionHistoryLimit", "rollout"}
+
+// RevisionSize is the length of the name of a revision.
+const RevisionSize = revision.Size
+
+// Meaning returns the part of a PodDefault's spec that a revision has, as canonical JSON
+// (RFC 8785, with exact integers). It depends neither on the order of fields nor on empty
+// ones, and a mode Enforce is as good as none.
+func Meaning(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
+	return meaning(encodedSpec(spec), nil, false)
+}
+
+// ClusterMeaning is [Meaning] for a ClusterPodDefault.
+func ClusterMeaning(spec *sallyportv1alpha1.ClusterPodDefaultSpec) []byte {
+	return meaning(encodedSpec(&spec.PodDefaultSpec), spec.NamespaceSelector, spec.AllowExclude)
+}
+
+// RevisionOf returns the name of the revision with this meaning.
+func RevisionOf(meaning []byte) string { return revision.NameOf(meaning) }
+
+// meaning takes an encoded PodDefaultSpec.
+func meaning(spec jsontext.Value, namespaces *metav1.LabelSelector, allowExclude bool) jsontext.Value {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(spec, &members); err != nil { // encoded by this program
+		return spec
+	}
+	for name, value := range members {
+		switch {
+		case slices.Contains(notMeant, name), name == "mode" && string(value) == `"`+string(kubeflowv1alpha1.ModeEnforce)+`"`,
+			name != "selector" && string(value) == "{}":
+			delete(members, name)
+		}
+	}
+	if namespaces != nil && len(namespaces.MatchLabels)+len(namespaces.MatchExpressions) > 0 {
+		members["namespaceSelector"] = encode(namespaces)
+	}
+	if allowExclude {
+		members["allowExclude"] = jsontext.Value("true")
+	}
+	out, err := json.Marshal(members)
+	if err != nil { // it was valid JSON
+		return spec
+	}
+	if canonical := revision.Canonical(withoutEmpty(out)); canonical != nil {
+		return canonical
+	}
+	return out
+}
+
+// Meaning is what the object's revision has; see [Meaning].
+func (c *Compiled) Meaning() []byte {
+	return meaning(c.packed, c.namespaceSelector, c.Cluster() && c.allowExclude)
+}
+
+// withoutEmpty removes the empty values that encoding/json cannot omit. Quotes in JSON
+// strings are escaped, so these only match members.
+func withoutEmpty(value []byte) []byte {
+	for _, empty := range []string{`,"resources":{}`, `,"divisor":"0"`} {
+		value = bytes.ReplaceAll(value, []byte(empty), nil)
+	}
+	return value
+}
+
+// Revision is the name of the object's revision. It is empty for an object that is too
+// large for any pod.
+func (c *Compiled) Revision() string { return c.revision }
+
+// isRevision reports whether text may be the name of a revision.
+func isRevision(text string) bool { return revision.IsName(text) }
+
+// Wrote reports whether a mark is of this state of the object: of its revision, or of its
+// resourceVersion if the pod records no revision.
+func (c *Compiled) Wrote(mark CarriedMark) bool { return c.wrote(mark.Value, mark.Revision) }
+
+func (c *Compiled) wrote(resourceVersion, revision string) bool {
+	if revision == "" {
+		// The stable revision of a rollout has the object's resourceVersion, and is not of it.
+		return resourceVersion == c.resourceVersion && (c.rollout == nil || c.rollout.current.revision == c.revision)
+	}
+	return revision == c.revision
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/internal/store"
+)
+
+// reconciler is the state of a replica while it leads.
+type reconciler struct {
+	*Controller
+	recorder events.EventRecorder
+	writes   *store.Controller[key]
+	now      func() time.Time
+	pending  pending
+
+	mu          sync.Mutex
+	objects     map[key]*node
+	claimed     map[place][]claimant // claimants by place, ordered by key
+	namespaces  map[string]labels.Set
+	conflicting int              // number of objects with conflicts
+	changed     map[key]struct{} // to compare
+	plans       map[key]*plan
+	told        *rate.Limiter // for events
+	counted     *rate.Limiter // for writes that only change counts
+}
+
+// A plan records when a status was written, and whether it is due.
+type plan struct {
+	since      time.Time // when it became outdated; zero if it is up to date
+	generation int64     // of the recorded writes
+	writes     int
+	last       time.Time
+	counts     bool // the write in progress only changes counts
+}
+
+func newReconciler(c *Controller) *reconciler {
+	r := &reconciler{
+		Controller: c, now: time.Now,
+		pending: newPending(),
+		objects: map[key]*node{}, claimed: map[place][]claimant{}, namespaces: map[string]labels.Set{},
+		changed: map[key]struct{}{}, plans: map[key]*plan{},
+		told: rate.NewLimiter(eventsPerSecond, eventsBurst), counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
+	}
+	r.writes = store.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
+	return r
+}
+
+// follow subscribes the reconciler to changes until stop is called.
+func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
+	objects := store.Handler[*poddefault.Compiled]{Changed: func(changes []store.Change[*poddefault.Compiled]) {
+		for _, c := range changes {
+			if c.Now != nil {
+				r.pending.add(keyOf(c.Now))
+			} else {
+				r.pending.add(keyOf(c.Before))
+			}
+		}
+	}}
+	namespaces := store.Handler[*store.Namespace]{Changed: func(changes []store.Change[*store.Namespace]) {
+		for _, c := range changes {
+			if c.Now != nil {
+				r.pending.addNamespace(c.Now.Name)
+			} else {
+				r.pending.addNamespace(c.Before.Name)
+			}
+		}
+	}}
+	reconsider := func(c *poddefault.Compiled) { r.pending.add(keyOf(c)) }
+	removes := []func(){w.Namespaces.Handle(namespaces), w.HandleConnections(reconsider), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
+	if r.room != nil {
+		removes = append(removes, r.room.HandleOmitted(func(changed []types.NamespacedName) {
+			for _, name := range changed {
+				r.pending.add(key{name.Namespace, name.Name})
+			}
+		}))
+	}
+	if r.pods != nil {
+		removes = append(removes, r.pods.Handle(r.recount))
+	}
+	return func() {
+		for _, remove := range removes {
+			remove()
+		}
+	}
+}
+
+// recount schedules the statuses of objects whose pods were counted.
+func (r *reconciler) recount(changed []types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range changed {
+		r.plan(key{name.Namespace, name.Name})
+	}
+}
+
+// observe processes the next change. It returns false if there is none.
+func (r *reconciler) observe() bool {
+	if name, ok := r.pending.nextNamespace(); ok {
+		var now labels.Set
+		if namespace := r.watcher.Namespaces.Get(types.NamespacedName{Name: name}); namespace != nil {
+			now = namespace.Labels
+		}
+		r.setNamespace(name, now)
+		return true
+	}
+	k, ok := r.pending.next()
+	if !ok {
+		return false
+	}
+	if c := r.watcher.Get(k.namespacedName()); c != nil {
+		r.set(c)
+	} else {
+		r.remove(k)
+	}
+	return true
+}
+
+// set adds or replaces an object.
+func (r *reconciler) set(c *poddefault.Compiled) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := keyOf(c)
+	n := r.objects[k]
+	if n != nil && n.sameSpec(c) {
+		n.object = n.with(c)
+		if !n.waits && (n.outdated(r.desired(n)) || !r.hasCounts(n)) {
+			r.plan(k)
+		}
+		return
+	}
+	if n == nil {
+		n = &node{}
+		r.objects[k] = n
+	} else {
+		r.unclaim(n)
+	}
+	n.object = newObject(c)
+	r.claim(n)
+	r.compareLater(n)
+}
+
+// remove forgets an object.
+func (r *reconciler) remove(k key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.objects[k]
+	if n == nil {
+		return
+	}
+	r.unclaim(n)
+	r.disagrees(n, nil, false, "")
+	delete(r.objects, k)
+	delete(r.plans, k)
+	delete(r.changed, k)
+}
+
+// plan schedules a check of a status.
+func (r *reconciler) plan(k key) {
+	if r.objects[k] == nil {
+		return
+	}
+	p := r.plans[k]
+	if p == nil {
+		p = &plan{}
+		r.plans[k] = p
+	}
+	if p.since.IsZero() {
+		p.since = r.now()
+		r.writes.Enqueue(k, r.pace.quiet)
+	}
+}
+
+// counts returns the desired counts of an object's pods: none if nobody counts, and the
+// observed ones while they are not known, or if there are neither counts nor pods.
+func (r *reconciler) counts(n *node) *kubeflowv1alpha1.PodCounts {
+	if r.pods == nil {
+		return nil
+	}
+	counts := r.pods.Pods(n.namespacedName())
+	if counts == nil || n.status.Pods == nil && *counts == (kubeflowv1alpha1.PodCounts{}) {
+		return n.status.Pods
+	}
+	return counts
+}
+
+func (r *reconciler) hasCounts(n *node) bool {
+	observed, desired := n.status.Pods, r.counts(n)
+	return observed == desired || observed != nil && desired != nil && *observed == *desired
+}
+
+// dueCounts is due for a status that only differs by counts.
+func (r *reconciler) dueCounts(p *plan) time.Duration {
+	now := r.now()
+	if wait := r.pace.counts - now.Sub(p.last); wait > 0 && !p.last.IsZero() {
+		return wait
+	}
+	reservation := r.counted.ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now)
+	}
+	return wait
+}
+
+// due returns how long a status must wait.
+func (r *reconciler) due(p *plan, generation int64) time.Duration {
+	now := r.now()
+	if (len(r.changed) > 0 || r.pending.any()) && now.Sub(p.since) < r.pace.patience {
+		return r.pace.quiet
+	}
+	if p.generation != generation || now.Sub(p.last) > r.pace.longest {
+		p.generation, p.writes = generation, 0
+	}
+	if p.writes == 0 {
+		return 0
+	}
+	interval := r.pace.again
+	for range p.writes - 1 {
+		interval = min(4*interval, r.pace.longest)
+	}
+	return interval - now.Sub(p.last)
+}
+
+// reconcile writes the status of an object if it differs from the desired state.
+func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration, err error) {
+	o, next, wait := r.next(k)
+	if next == nil {
+		return wait, nil
+	}
+	version, err := r.patchStatus(ctx, o.Compiled, o.resourceVersion, next)
+	r.metrics.writes.WithLabelValues(result(err)).Inc()
+	r.written(o, next, version, err)
+	switch {
+	case err == nil:
+		r.tell(o, next)
+	case apierrors.IsNotFound(err): // the watch will deliver the deletion
+		return 0, nil
+	case ctx.Err() == nil && !apierrors.IsConflict(err):
+		r.log.Warn("cannot write a status, will try again", "object", k.String(), "error", err)
+	}
+	return 0, err
+}
+
+// next returns the status to write now. If it is nil, wait is the delay until the next
+// check; zero means until the object changes.
+func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultStatus, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, p := r.objects[k], r.plans[k]
+	if n == nil || p == nil {
+		return nil, nil, 0
+	}
+	conditions := r.desired(n)
+	if p.counts = !n.outdated(conditions); p.counts && r.hasCounts(n) {
+		p.since = time.Time{}
+		return nil, nil, 0
+	}
+	if p.counts {
+		wait = r.dueCounts(p)
+	} else {
+		wait = r.due(p, n.Generation())
+	}
+	if wait > 0 {
+		return nil, nil, wait
+	}
+	p.since = time.Time{}
+	next = n.status.DeepCopy()
+	next.Pods = r.counts(n)
+	if !n.rolls {
+		next.CurrentRevision = n.Revision()
+	}
+	next.ObservedGeneration = n.Generation()
+	for _, condition := range conditions {
+		meta.SetStatusCondition(&next.Conditions, condition)
+	}
+	return n.object, next, 0
+}
+
+// written records the result of a write. Until the watch delivers it, the written
+// status counts as observed.
+func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus, version string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plans[o.key]
+	switch {
+	case p == nil: // deleted
+	case err == nil:
+		if p.last = r.now(); !p.counts { // counts must not delay conditions
+			p.writes++
+		}
+		if n := r.objects[o.key]; n != nil && n.resourceVersion == o.resourceVersion {
+			written := *n.object
+			written.status, written.resourceVersion = next, version
+			n.object = &written
+		}
+	case p.since.IsZero() && !apierrors.IsNotFound(err):
+		p.since = r.now()
+	}
+}
+
+// patchStatus writes a status unless the object changed in between, because the status
+// would then describe an old spec. It returns the new resourceVersion. It replaces the
+// status as a whole: a merge patch would merge the specs of two revisions.
+func (c *Controller) patchStatus(ctx context.Context, o *poddefault.Compiled, resourceVersion string, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
+	is := o.Identity()
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},
+		{"op": "replace", "path": "/metadata/uid", "value": is.UID},
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return "", err
+	}
+	client, resource := c.podDefaults, kubeflowv1alpha1.PodDefaultResource
+	if o.Cluster() {
+		client, resource = c.clusterPodDefaults, sallyportv1alpha1.ClusterPodDefaultResource
+	}
+	raw, err := client.Patch(types.JSONPatchType).NamespaceIfScoped(is.Namespace, is.Namespace != "").
+		Resource(resource).Name(is.Name).SubResource("status").Body(patch).Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	var written metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &written); err != nil {
+		return "", err
+	}
+	return written.ResourceVersion, nil
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
+)
+
+// defined returns the definitions of a built-in webhook, narrowed as configured.
+func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) {
+	webhooks, err := b.webhooks(&c.Settings, from)
+	entry := c.entry(b.Name)
+	if err != nil || entry == nil {
+		return webhooks, err
+	}
+	if err := b.place(entry, webhooks); err != nil {
+		return nil, err
+	}
+	for i := range webhooks {
+		w := &webhooks[i]
+		if w.Name == author.Name || w.Name == author.ExemptName {
+			continue // it does not cover pods, so requests it no longer sees would be admitted
+		}
+		if entry.MatchPolicy != nil {
+			w.MatchPolicy = admissionregistrationv1.MatchPolicyType(*entry.MatchPolicy)
+		}
+		if entry.ReinvocationPolicy != nil && w.Type == admission.TypeMutating {
+			w.ReinvocationPolicy = admissionregistrationv1.ReinvocationPolicyType(*entry.ReinvocationPolicy)
+		}
+		w.NamespaceSelector = selectors.Both(w.NamespaceSelector, entry.NamespaceSelector)
+		w.ObjectSelector = selectors.Both(w.ObjectSelector, entry.ObjectSelector)
+		w.MatchConditions = append(slices.Clone(w.MatchConditions), entry.MatchConditions...)
+		if w.Backstop != nil {
+			narrower := *w.Backstop
+			narrower.MatchConditions = append(slices.Clone(narrower.MatchConditions), entry.MatchConditions...)
+			w.Backstop = &narrower
+		}
+	}
+	return webhooks, nil
+}
+
+// adjust applies the entry's own settings to a webhook, unless a flag sets the field for all
+// webhooks. It is for RegistrationSettings.Adjust.
+func (c *Config) adjust(w *admission.Webhook) {
+	if w.Name == poddefault.ExcludedName {
+		w.FailurePolicy = admissionregistrationv1.Ignore // whatever the others use: see there
+	}
+	for _, entry := range c.Webhooks {
+		if !names(&entry, w.Name) {
+			continue
+		}
+		if entry.FailurePolicy != nil && !c.set["registration.failurePolicy"] && w.Name != poddefault.ExcludedName {
+			w.FailurePolicy = admissionregistrationv1.FailurePolicyType(*entry.FailurePolicy)
+		}
+		if entry.TimeoutSeconds != nil {
+			w.TimeoutSeconds = *entry.TimeoutSeconds
+		}
+	}
+	if w.Name == author.Name { // its policy follows from the rules it checks
+		w.FailurePolicy = c.Settings.PodDefault.Authorize.FailurePolicy()
+	}
+	if w.Name == author.ExemptName {
+		// A namespace that a selector leaves out may be selected later, by labels alone.
+		w.FailurePolicy, w.NamespaceSelector = admissionregistrationv1.Fail, nil
+	}
+	c.adjustGuard(w)
+}

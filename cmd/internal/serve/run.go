@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
+	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/hosting/logging"
+)
+
+// lastSpans limits the time to export the last spans.
+const lastSpans = 5 * time.Second
+
+// Options say how a server starts.
+type Options struct {
+	// File is the path of the configuration; empty for none. Given are the flags that override
+	// it: see [Load].
+	File  string
+	Given *pflag.FlagSet
+	// Version is the server's reported version.
+	Version string
+	// Log receives the log.
+	Log io.Writer
+}
+
+// Run serves until a signal ends it.
+func Run(ctx context.Context, o Options) error {
+	config, err := Load(o.File, o.Given)
+	if config == nil {
+		return err
+	}
+	settings := config.appSettings()
+	var noCluster bool
+	var errClient error
+	settings.Client, noCluster, errClient = config.client(o.Version)
+	if err := errors.Join(err, errClient); err != nil {
+		return err
+	}
+	live := newLiveConfig(o.File, o.Given, config)
+	live.noCluster = noCluster
+	settings.Registration.Adjust = live.adjust
+	if config.Recording.RecentReviews > 0 {
+		settings.Serving.MetricsRoutes = map[string]http.Handler{
+			recording.RecentPath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { live.recorder.Recent().ServeHTTP(w, r) }),
+		}
+	}
+	app, err := live.app(o.Version)
+	if err != nil { // the name is a constant, and the webhooks are set at run time
+		return err
+	}
+	log := logging.Settings{Level: config.Log.Level, Format: config.Log.Format, Verbosity: config.Log.Verbosity}
+	settings.Logger = log.Logger(o.Log)
+	tracer, shutdown, err := config.tracing().Start(ctx, Name, o.Version, settings.Logger)
+	if err != nil {
+		return err
+	}
+	settings.Serving.Tracer = tracer
+	err = hosting.ByFlags(app.RunUntilSignal(ctx, settings))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
+	defer cancel()
+	if late := shutdown(ctx); late != nil {
+		settings.Logger.Warn("the last traces were not sent", "error", late)
+	}
+	return err
+}
+
+// app returns the application that serves.
+func (l *liveConfig) app(version string) (*frontdoor.App, error) {
+	options := []frontdoor.Option{
+		frontdoor.WithVersion(version),
+		frontdoor.WithAuthentication(AuthenticationDelegated, delegatedAuthentication),
+	}
+	for _, build := range l.components() {
+		options = append(options, frontdoor.WithComponent(build))
+	}
+	return frontdoor.New(Name, options...)
+}
+
+// Components returns the components of a server with this configuration.
+func Components(file string, c *Config) []func(frontdoor.Environment) (frontdoor.Component, error) {
+	return newLiveConfig(file, nil, c).components()
+}
+
+// components returns the components for [frontdoor.WithComponent], in build order.
+func (l *liveConfig) components() []func(frontdoor.Environment) (frontdoor.Component, error) {
+	out := []func(frontdoor.Environment) (frontdoor.Component, error){l.component, l.recording}
+	for _, b := range l.builtins {
+		out = append(out, b.component)
+	}
+	for _, c := range controllers() {
+		out = append(out, func(env frontdoor.Environment) (frontdoor.Component, error) { return c.component(l, env) })
+	}
+	return out
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// A draft is a pod while plugins change it: its original content, the Datasets that it
+// mounts, and the changes so far. The patch is made after all plugins.
+type draft struct {
+	pod       *pod
+	namespace string
+	uid       string // of the request
+	source    Source
+	settings  *Settings
+	// mounted is sorted by claim.
+	mounted []*Mounted
+	// resolve resolves claims that plugins have added.
+	resolve func(claims []string) ([]*Mounted, error)
+
+	affinity *affinity
+	warnings []string
+	// changes counts the plugins' changes.
+	changes int
+
+	labels, annotations []change
+	volumes             []draftVolume
+	containers, init    []draftContainer
+}
+
+// A change sets a label or annotation.
+type change struct{ key, value, why string }
+
+// A draftVolume is an original or new volume.
+type draftVolume struct {
+	volume
+	// made is the replacement or new volume, nil if the original stays.
+	made *corev1.Volume
+	why  string
+}
+
+// A draftContainer is an original or new container.
+type draftContainer struct {
+	*container // nil for a new one
+	// index is the original index.
+	index int
+	made  *corev1.Container
+	why   string
+	// Additions to an original container.
+	propagate []propagation
+	mounts    []corev1.VolumeMount
+	postStart *corev1.LifecycleHandler
+	whyMore   string
+}
+
+// A propagation sets mountPropagation of a mount.
+type propagation struct {
+	mount  int
+	of     *Mounted
+	plugin string
+}
+
+func newDraft(p *pod) *draft {
+	d := &draft{pod: p, affinity: readAffinity(p), volumes: make([]draftVolume, len(p.volumes))}
+	for i := range p.volumes {
+		d.volumes[i].volume = p.volumes[i]
+	}
+	d.containers = draftContainers(p.containers)
+	d.init = draftContainers(p.init)
+	return d
+}
+
+func draftContainers(list []container) []draftContainer {
+	out := make([]draftContainer, len(list))
+	for i := range list {
+		out[i] = draftContainer{container: &list[i], index: i}
+	}
+	return out
+}
+
+func (c *draftContainer) containerName() string {
+	if c.made != nil {
+		return c.made.Name
+	}
+	return c.name
+}
+
+// dataset returns the Dataset of a claim, or nil.
+func (d *draft) dataset(claim string) *Mounted {
+	for _, m := range d.mounted {
+		if m.Claim == claim {
+			return m
+		}
+	}
+	return nil
+}
+
+func (d *draft) annotation(key string) (string, bool) {
+	for _, c := range d.annotations {
+		if c.key == key {
+			return c.value, true
+		}
+	}
+	return d.pod.annotations.lookup(key)
+}
+
+func (d *draft) annotate(key, value, why string) {
+	if present, ok := d.annotation(key); !ok || present != value {
+		d.annotations = append(slices.DeleteFunc(d.annotations, func(c change) bool { return c.key == key }), change{key, value, why})
+		d.changes++
+	}
+}
+
+func (d *draft) label(key, value, why string) {
+	if present, ok := d.pod.labels.lookup(key); !ok || present != value {
+		d.labels = append(slices.DeleteFunc(d.labels, func(c change) bool { return c.key == key }), change{key, value, why})
+		d.changes++
+	}
+}
+
+// require and prefer count changes.
+func (d *draft) require(wanted alternatives, reason Reason) error {
+	before := len(d.affinity.reasons)
+	reason.wanted = wanted
+	if len(wanted) == 0 {
+		return nil
+	}
+	err := d.affinity.require(wanted, reason)
+	d.changes += len(d.affinity.reasons) - before
+	return err
+}
+
+func (d *draft) prefer(wanted []preferred) {
+	before := len(d.affinity.preferred)
+	d.affinity.prefer(wanted)
+	d.changes += len(d.affinity.preferred) - before
+}
+
+func (d *draft) warnf(format string, args ...any) {
+	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
+}
+
+// An emitter makes the patch of a draft and records the origin of each change.
+type emitter struct {
+	patch   jsonpatch.Patch
+	explain bool
+	origins []admission.Origin
+	err     error
+}
+
+func (e *emitter) told(path, source string) {
+	if e.explain {
+		e.origins = append(e.origins, admission.Origin{Path: path, Source: source})
+	}
+}
+
+func (e *emitter) append(b *jsonpatch.Builder) {
+	if e.err == nil {
+		e.patch, e.err = b.AppendPatch(e.patch)
+	}
+}
+
+// emit makes the patch. The error means that a list or map of the pod is malformed.
+func (d *draft) emit(explain bool) (jsonpatch.Patch, []admission.Origin, error) {
+	e := emitter{explain: explain, patch: make(jsonpatch.Patch, 0, 8)}
+	e.entries("labels", d.pod.rawLabels, d.labels, d.pod.there)
+	e.entries("annotations", d.pod.rawAnnotations, d.annotations, d.pod.there || len(d.labels) > 0)
+	if e.err == nil {
+		var told func(string, Reason)
+		if explain {
+			told = func(path string, reason Reason) { e.told(path, reason.Source()) }
+		}
+		e.patch, e.err = d.affinity.emit(e.patch, told)
+	}
+	e.volumes(d)
+	e.containers("containers", d.containers)
+	e.containers("initContainers", d.init)
+	return e.patch, e.origins, e.err
+}
+
+func (e *emitter) entries(field string, raw jsontext.Value, changes []change, metadata bool) {
+	if len(changes) == 0 {
+		return
+	}
+	if !metadata {
+		e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/metadata", Value: jsontext.Value("{}")})
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
+	if raw.Kind() != '{' && len(raw) > 0 && raw.Kind() != 'n' && e.err == nil {
+		e.err = fmt.Errorf("its %s are none", field)
+	}
+	b := jsonpatch.NewBuilderAt("/metadata/"+field, raw)
+	for _, c := range changes {
+		if raw.Kind() == '{' {
+			// Add overwrites existing members (RFC 6902, section 4.1).
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: jsonpatch.Pointer("metadata", field, c.key), Value: rawjson.AppendString(nil, c.value)})
+		} else {
+			b.Set(rawjson.AppendString(nil, c.value), c.key)
+		}
+		if e.explain {
+			e.told(jsonpatch.Pointer("metadata", field, c.key), c.why)
+		}
+	}
+	if raw.Kind() != '{' {
+		e.append(b)
+	}
+}
+
+// encode encodes a plugin's value in the field order of the API type.
+func (e *emitter) encode(value any) jsontext.Value {
+	raw, err := json.Marshal(value)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	return raw
+}
+
+func (e *emitter) volumes(d *draft) {
+	length := len(d.pod.volumes)
+	for i, v := range d.volumes {
+		if v.made == nil {
+			continue
+		}
+		path := "/spec/volumes/" + strconv.Itoa(i)
+		value := e.encode(v.made)
+		switch {
+		case i < length:
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Replace, Path: path, Value: value})
+		case i == 0 && !d.pod.hasVolumes:
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/spec/volumes", Value: slices.Concat(jsontext.Value("["), value, jsontext.Value("]"))})
+		default:
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
+		}
+		e.told(path, v.why)
+	}
+}
+
+// containers emits a list from front to back: everything before the current container
+// is final.
+func (e *emitter) containers(field string, list []draftContainer) {
+	came := slices.ContainsFunc(list, func(c draftContainer) bool { return c.made == nil })
+	for i := range list {
+		c := &list[i]
+		path := "/spec/" + field + "/" + strconv.Itoa(i)
+		if c.made != nil {
+			value, at := e.encode(c.made), path
+			if !came && i == 0 {
+				value, at = slices.Concat(jsontext.Value("["), value, jsontext.Value("]")), "/spec/"+field
+			}
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value})
+			e.told(path, c.why)
+			continue
+		}
+		had := len(c.container.mounts)
+		for _, set := range c.propagate {
+			at := path + "/volumeMounts/" + strconv.Itoa(set.mount) + "/mountPropagation"
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: hostToContainer})
+			if e.explain {
+				e.told(at, "dataset "+set.of.Title()+": "+set.plugin+": what the fuse mounts is seen by the container")
+			}
+		}
+		for j := range c.mounts {
+			at := path + "/volumeMounts/" + strconv.Itoa(had+j)
+			e.told(at, c.whyMore)
+			value := e.encode(&c.mounts[j])
+			op := jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value}
+			if had+j == 0 {
+				op.Path, op.Value = path+"/volumeMounts", slices.Concat(jsontext.Value("["), value, jsontext.Value("]"))
+			}
+			e.patch = append(e.patch, op)
+		}
+		if c.postStart != nil {
+			b := jsonpatch.NewBuilderAt(path+"/lifecycle", c.lifecycle)
+			b.Set(e.encode(c.postStart), "postStart")
+			e.append(b)
+			e.told(path+"/lifecycle/postStart", c.whyMore)
+		}
+	}
+}
+
+var hostToContainer = jsontext.Value(`"HostToContainer"`)

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/chain"
+)
+
+// handler decides about a pod.
+type handler struct {
+	source   Source
+	settings Settings
+	profile  *Profile // nil if it is in a ConfigMap
+	// all is for pods without opt-in only, because their namespace has one.
+	all     bool
+	observe Observer
+}
+
+var podResource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+// Handle implements [admission.Handler].
+func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+	if req.Resource != podResource {
+		return admission.BadRequest("the request is for %s; this webhook is for pods of version v1: correct the rules of its configuration",
+			req.Resource.String()), nil
+	}
+	// An existing pod stays on its node, and many of its fields are immutable.
+	if req.Operation != admissionv1.Create || req.SubResource != "" || h.settings.Disabled {
+		return admission.Allowed(), nil
+	}
+	if len(req.Object.Raw) == 0 {
+		return admission.BadRequest("the request has no object; expected a pod"), nil
+	}
+	meta, ok := readMetadata(req.Object.Raw, h.all || h.settings.NamespaceLabel)
+	if !ok {
+		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
+	}
+	if meta.labels.get(InjectionLabel) == "false" || meta.labels.is(DoneLabel) {
+		return admission.Allowed(), nil
+	}
+	// Before Kubernetes 1.24 the API server did not check the pod's namespace first.
+	if meta.namespace != "" && meta.namespace != req.Namespace {
+		return admission.Denied("the pod's metadata.namespace is another than the request's: leave it out"), nil
+	}
+	mode := h.mode(&meta)
+	if mode == nil {
+		return admission.Allowed(), nil
+	}
+	if req.Namespace == "" {
+		return nil, errors.New("the request has no namespace")
+	}
+	p, ok := readPod(req.Object.Raw, meta)
+	if !ok {
+		return admission.BadRequest("the request's object is no pod: it has no spec, or a volume or container that is none"), nil
+	}
+	profile, err := h.profileNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.draft(ctx, p, req)
+	if err != nil {
+		return h.answer(p, err)
+	}
+	if err := h.run(ctx, d, mode(profile)); err != nil {
+		return h.answer(p, err)
+	}
+	return h.response(ctx, d)
+}
+
+// A mode selects the chains of a profile for a pod.
+type mode func(*Profile) *chains
+
+func serverful(p *Profile) *chains  { return &p.serverful }
+func serverless(p *Profile) *chains { return &p.serverless }
+
+// mode returns the mode that a pod requests, or nil.
+func (h *handler) mode(meta *podMetadata) mode {
+	asks, sidecars := false, false
+	for i := range optInLabels {
+		if in := &optInLabels[i]; meta.labels.is(in.label) {
+			asks, sidecars = true, sidecars || in.serverless
+		}
+	}
+	switch {
+	case h.all && asks:
+		return nil // another webhook handles it
+	case sidecars:
+		return serverless
+	// A pod without opt-in is sent because its namespace has one.
+	case asks, h.all, h.settings.NamespaceLabel:
+		return serverful
+	}
+	return nil
+}
+
+// profileNow returns the current profile.
+func (h *handler) profileNow(ctx context.Context) (*Profile, error) {
+	if h.profile != nil {
+		return h.profile, nil
+	}
+	ref := h.settings.profileRef()
+	object, err := h.source.Find(ctx, ref, false)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the profile of plugins: %s: %w", ref, err)
+	case object == nil:
+		return nil, fmt.Errorf("the profile of plugins: %s is not there: create it, or give it with --with", ref)
+	case object.Profile == nil:
+		return nil, prefixed("the profile of plugins: "+ref.String()+": "+profileKey, object.problem)
+	}
+	return object.Profile, nil
+}
+
+// draft makes a draft of the pod with the Datasets that it mounts.
+func (h *handler) draft(ctx context.Context, p *pod, req *admissionv1.AdmissionRequest) (*draft, error) {
+	precheck := p.annotations.get(SkipPrecheckAnnotation) != "true"
+	d := newDraft(p)
+	d.namespace, d.uid, d.source, d.settings = req.Namespace, string(req.UID), h.source, &h.settings
+	d.resolve = func(claims []string) ([]*Mounted, error) {
+		return resolve(ctx, h.source, d.namespace, claims, precheck)
+	}
+	var err error
+	if claims := p.claims(); len(claims) > 0 {
+		d.mounted, err = d.resolve(claims)
+	}
+	return d, err
+}
+
+// run calls the plugins. After an error the draft must not be used.
+func (h *handler) run(ctx context.Context, d *draft, chains *chains) error {
+	var c chain.Chain[*draft]
+	if len(d.mounted) > 0 {
+		c = chains.with
+	} else {
+		c = chains.without
+	}
+	before := d.changes
+	return c.Run(ctx, d, func(plugin string, _ bool, err error) {
+		outcome := OutcomeUnchanged
+		switch {
+		case err != nil && asRefusal(err) != nil:
+			outcome = OutcomeRefused
+		case err != nil:
+			outcome = OutcomeError
+		case d.changes > before:
+			outcome = OutcomeChanged
+		}
+		before = d.changes
+		h.observe(plugin, outcome)
+	})
+}
+
+// answer distinguishes decisions from faults.
+func (h *handler) answer(p *pod, err error) (*admission.Response, error) {
+	r := asRefusal(err)
+	if r == nil {
+		return nil, err
+	}
+	message := r.message
+	if p.name != "" {
+		message = "pod " + p.name + ": " + message
+	}
+	return admission.Denied(message), nil
+}
+
+func asRefusal(err error) *refusal {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return nil
+}
+
+// response makes the answer of a draft.
+func (h *handler) response(ctx context.Context, d *draft) (*admission.Response, error) {
+	patch, origins, err := d.emit(admission.WantsOrigins(ctx))
+	if err != nil {
+		return admission.BadRequest("the request's object is no pod: %v", err), nil
+	}
+	resp := admission.Patched(patch).Warn(d.warnings...)
+	resp.Origins = origins
+	if len(d.mounted) > 0 || len(patch) > 0 {
+		resp.AuditAnnotations = d.audit()
+	}
+	return resp, nil
+}
+
+// audit returns annotations with the pod's Datasets and the terms added to its node
+// affinity.
+func (d *draft) audit() map[string]string {
+	out := map[string]string{}
+	if len(d.mounted) > 0 {
+		names := make([]string, len(d.mounted))
+		for i, m := range d.mounted {
+			names[i] = m.Title()
+		}
+		out["datasets"] = strings.Join(names, ",")
+	}
+	var terms []string
+	for _, reason := range d.affinity.reasons {
+		terms = append(terms, "required "+reason.Term())
+	}
+	for i := range d.affinity.preferred {
+		reason := &d.affinity.preferred[i].reason
+		terms = append(terms, strconv.Itoa(reason.Weight)+" "+reason.Term())
+	}
+	if len(terms) > 0 {
+		out["terms"] = strings.Join(terms, "; ")
+	}
+	return out
+}
+
+// uniqueFolder returns a path that no other pod has, based on the request and the
+// claim.
+func (d *draft) uniqueFolder(claim string) string {
+	sum := sha256.Sum256([]byte(d.namespace + "\x00" + d.uid + "\x00" + claim))
+	name := d.pod.name
+	if strings.HasSuffix(name, "-") {
+		name += "-generate-name"
+	}
+	return fmt.Sprintf("%s/%s", name, hex.EncodeToString(sum[:8]))
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dataset
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// maxTerms limits the terms of a pod's required node affinity: alternatives from
+// several Datasets multiply.
+const maxTerms = 256
+
+const (
+	requiredField  = "requiredDuringSchedulingIgnoredDuringExecution"
+	preferredField = "preferredDuringSchedulingIgnoredDuringExecution"
+	affinityPath   = "/spec/affinity"
+)
+
+// affinity is the node affinity of a pod while plugins add to it.
+type affinity struct {
+	raw      jsontext.Value // of spec.affinity, nil if absent
+	given    bool           // the pod sets something about nodes
+	selector []requirement  // from spec.nodeSelector
+
+	came     []term // the original terms
+	required []term
+	// rewritten is set once a term has been multiplied.
+	rewritten bool
+	// reasons are the reasons of added requirements, in order.
+	reasons []Reason
+	// all also has the reasons of requirements that already existed, if explain is set.
+	explain bool
+	all     []Reason
+
+	hadPreferred []term
+	preferred    []preferred // added
+}
+
+// preferred is a term with a weight.
+type preferred struct {
+	weight      int
+	expressions []requirement
+	reason      Reason
+}
+
+func readAffinity(p *pod) *affinity {
+	a := &affinity{raw: p.affinity, given: len(p.nodeSelector) > 0 || len(p.affinity) > 0}
+	if !a.given {
+		return a
+	}
+	for _, e := range p.nodeSelector {
+		a.selector = append(a.selector, requirement{key: string(e.key), operator: opIn, values: []string{string(e.value)}})
+	}
+	node, _ := rawjson.Lookup(p.affinity, "nodeAffinity")
+	r := rawjson.NewReader(node)
+	r.Object(func(field []byte) {
+		switch string(field) {
+		case requiredField:
+			r.Object(func(field []byte) {
+				if string(field) == "nodeSelectorTerms" {
+					a.required = parseTerms(r.Value())
+				}
+			})
+		case preferredField:
+			r.Array(func(int) {
+				var had term
+				r.Object(func(field []byte) {
+					if string(field) == "preference" {
+						had = parseTerm(r.Value())
+					}
+				})
+				a.hadPreferred = append(a.hadPreferred, had)
+			})
+		}
+	})
+	a.came = a.required
+	return a
+}
+
+// require makes nodes meet one of the alternatives in addition to the pod's own terms.
+// A term that already requires one stays unchanged. So does an empty term, which
+// matches no node and would otherwise match some. The error is a [refusal].
+func (a *affinity) require(wanted alternatives, reason Reason) error {
+	if a.explain {
+		a.all = append(a.all, reason)
+	}
+	if len(a.required) == 0 {
+		for _, list := range wanted {
+			t := term{index: -1}
+			a.required = append(a.required, t.with(list))
+		}
+		a.reasons = append(a.reasons, reason)
+		return a.check(reason)
+	}
+	changed := false
+	var out []term
+	for i := range a.required {
+		t := &a.required[i]
+		if t.empty() || hasOne(t, wanted) {
+			out = append(out, *t)
+			continue
+		}
+		changed = true
+		for j, list := range wanted {
+			next := t.with(list)
+			if j > 0 && next.index >= 0 {
+				a.rewritten = true
+			}
+			out = append(out, next)
+		}
+		if len(out) > maxTerms {
+			return refusef("the required node affinity would have more than %d terms: mount fewer datasets, or require fewer localities of them", maxTerms)
+		}
+	}
+	a.required = out
+	if changed {
+		a.reasons = append(a.reasons, reason)
+	}
+	return a.check(reason)
+}
+
+func hasOne(t *term, wanted alternatives) bool {
+	for _, list := range wanted {
+		if t.hasAll(list) {
+			return true
+		}
+	}
+	return false
+}
+
+// check refuses terms that no node can meet.
+func (a *affinity) check(reason Reason) error {
+	about := ""
+	for i := range a.required {
+		t := &a.required[i]
+		if t.empty() {
+			continue
+		}
+		about = t.contradiction(a.selector)
+		if about == "" {
+			return nil
+		}
+	}
+	if about == "" {
+		return nil
+	}
+	return refusef("no node can meet what is required together, of the label %s, by the pod's own node selector and node affinity and by %s: "+
+		"mount datasets that are in the same place, or take one of the requirements back", about, reason.Source())
+}
+
+// prefer adds preferred terms that do not exist yet. Duplicates count twice, as for the
+// scheduler: as many wanted terms already exist as the pod came with. Existing terms
+// keep their weight, which their author chose.
+func (a *affinity) prefer(wanted []preferred) {
+	if a.explain {
+		for i := range wanted {
+			a.all = append(a.all, wanted[i].reason)
+		}
+	}
+	if len(a.hadPreferred) == 0 {
+		a.preferred = append(a.preferred, wanted...)
+		return
+	}
+	taken := make([]bool, len(a.hadPreferred))
+next:
+	for i := range wanted {
+		w := &wanted[i]
+		for j := range a.hadPreferred {
+			had := &a.hadPreferred[j]
+			if !taken[j] && len(had.fields) == 0 && len(had.expressions) == len(w.expressions) && had.hasAll(w.expressions) {
+				taken[j] = true
+				continue next
+			}
+		}
+		a.preferred = append(a.preferred, *w)
+	}
+}
+
+// speaksOf returns a key accepted by names that the pod's author uses in a node
+// selector or node affinity, except in exactly the requirements that would be added, or
+// "".
+func (a *affinity) speaksOf(names func(key string) bool, own []requirement) string {
+	foreign := func(list []requirement) string {
+		for i := range list {
+			if !names(list[i].key) {
+				continue
+			}
+			isOwn := false
+			for j := range own {
+				isOwn = isOwn || own[j].same(&list[i])
+			}
+			if !isOwn {
+				return list[i].key
+			}
+		}
+		return ""
+	}
+	for i := range a.selector {
+		if names(a.selector[i].key) {
+			return a.selector[i].key
+		}
+	}
+	for i := range a.came {
+		if key := foreign(a.came[i].expressions); key != "" {
+			return key
+		}
+	}
+	for i := range a.hadPreferred {
+		if key := foreign(a.hadPreferred[i].expressions); key != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+// emit adds the operations, and reports the reasons by path, unless told is nil.
+func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Reason)) (jsonpatch.Patch, error) {
+	if len(a.reasons) == 0 && len(a.preferred) == 0 {
+		return patch, nil
+	}
+	if len(a.raw) == 0 || a.raw.Kind() == 'n' {
+		return a.emitWhole(patch, told), nil
+	}
+	b := jsonpatch.NewBuilderAt(affinityPath, a.raw)
+	terms := []string{"nodeAffinity", requiredField, "nodeSelectorTerms"}
+	termsPath := affinityPath + jsonpatch.Pointer(terms...)
+	switch {
+	case len(a.reasons) == 0:
+	case len(a.came) == 0:
+		for i := range a.required {
+			b.Append(terms, a.required[i].encode())
+			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].added)
+		}
+	case a.rewritten:
+		all := jsontext.Value{'['}
+		for i := range a.required {
+			if i > 0 {
+				all = append(all, ',')
+			}
+			if t := &a.required[i]; len(t.added) == 0 {
+				all = append(all, t.raw...)
+			} else {
+				all = append(all, t.encode()...)
+				a.tell(told, termsPath+"/"+strconv.Itoa(i), t.added)
+			}
+		}
+		b.Set(append(all, ']'), terms...)
+	default:
+		for i := range a.required {
+			t := &a.required[i]
+			if len(t.added) == 0 {
+				continue
+			}
+			at := slices.Concat(terms, []string{strconv.Itoa(i), "matchExpressions"})
+			had := len(t.expressions) - len(t.added)
+			for j, r := range t.added {
+				b.Append(at, r.raw)
+				a.tell(told, affinityPath+jsonpatch.Pointer(at...)+"/"+strconv.Itoa(had+j), []requirement{r})
+			}
+		}
+	}
+	list := []string{"nodeAffinity", preferredField}
+	for i, p := range a.preferred {
+		b.Append(list, p.appendJSON(nil))
+		a.say(told, affinityPath+jsonpatch.Pointer(list...)+"/"+strconv.Itoa(len(a.hadPreferred)+i), p.reason)
+	}
+	return b.AppendPatch(patch)
+}
+
+// emitWhole is [affinity.emit] for a pod without affinity.
+func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reason Reason)) jsonpatch.Patch {
+	out := append(make([]byte, 0, 128+192*(len(a.preferred)+len(a.required))), `{"nodeAffinity":{`...)
+	if len(a.required) > 0 {
+		out = append(out, `"`+requiredField+`":{"nodeSelectorTerms":[`...)
+		for i := range a.required {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, a.required[i].encode()...)
+			if told != nil {
+				a.tell(told, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].added)
+			}
+		}
+		out = append(out, ']', '}')
+	}
+	if len(a.preferred) > 0 {
+		if len(a.required) > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `"`+preferredField+`":[`...)
+		for i := range a.preferred {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = a.preferred[i].appendJSON(out)
+			if told != nil {
+				told(affinityPath+jsonpatch.Pointer("nodeAffinity", preferredField, strconv.Itoa(i)), a.preferred[i].reason)
+			}
+		}
+		out = append(out, ']')
+	}
+	return append(patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: affinityPath, Value: append(out, '}', '}')})
+}
+
+// appendJSON encodes a preferred term in the field order of the API type.
+func (p *preferred) appendJSON(out []byte) []byte {
+	out = strconv.AppendInt(append(out, `{"weight":`...), int64(p.weight), 10)
+	out = append(out, `,"preference":{"matchExpressions":[`...)
+	for i := range p.expressions {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, p.expressions[i].raw...)
+	}
+	return append(out, `]}}`...)
+}
+
+func (a *affinity) say(told func(string, Reason), path string, reason Reason) {
+	if told != nil {
+		told(path, reason)
+	}
+}
+
+// tell reports the reasons of added requirements.
+func (a *affinity) tell(told func(string, Reason), path string, added []requirement) {
+	if told == nil {
+		return
+	}
+	for _, reason := range a.reasons {
+		for i := range added {
+			if reason.asksFor(&added[i]) {
+				told(path, reason)
+				break
+			}
+		}
+	}
+}

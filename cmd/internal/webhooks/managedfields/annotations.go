@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package managedfields tells what came with a request from what webhooks have added to its
+// object since.
+//
+// The API server computes metadata.managedFields before it calls mutating webhooks, whatever
+// the request says there (k8s.io/apiserver, fieldmanager.FieldManager.UpdateNoErrors and
+// Apply). A field that was sent is in it. A field that a webhook adds is not, in any call for
+// the request, because the API server does not compute it again. A request can claim fields
+// in it that it did not send, but it cannot hide one that it did.
+//
+// The managed fields of a stored object tell no such thing: its owner can write them.
+package managedfields
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+)
+
+// maxKeys bounds the annotations of one object that are visited, over all its managers.
+const maxKeys = 50_000
+
+// Annotations calls visit with the keys of the annotations that were sent, by the value of
+// metadata.managedFields: some of them several times, and in no order that means anything.
+// The key is only valid during the call. It returns false if the value does not tell: it is
+// missing, it has no fields, or it claims too many. Any annotation may have been sent then.
+//
+// The value must be valid JSON, see [rawjson.NewReader].
+func Annotations(value jsontext.Value, visit func(key string)) (told bool) {
+	keys := 0
+	r := rawjson.NewReader(value)
+	r.Array(func(int) {
+		r.Object(func(name []byte) {
+			if string(name) != "fieldsV1" || r.Kind() != '{' {
+				return
+			}
+			told = true
+			r.Object(in("f:metadata", &r, in("f:annotations", &r, func(field []byte) {
+				key, isField := strings.CutPrefix(string(field), "f:")
+				if !isField { // the map itself
+					return
+				}
+				if keys++; keys > maxKeys {
+					r.Stop()
+					return
+				}
+				visit(key)
+			})))
+		})
+	})
+	return told && keys <= maxKeys
+}
+
+// in returns a visitor of members that visits those of the one with that name.
+func in(name string, r *rawjson.Reader, visit func(member []byte)) func([]byte) {
+	return func(member []byte) {
+		if string(member) == name {
+			r.Object(visit)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package persistentvolumelabel
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+)
+
+// An answer is what labels mean for volumes. It is computed once per response of the
+// cloud and shared.
+type answer struct {
+	labels   map[string]string
+	required []requirement
+	invalid  string // why the API server would refuse the labels
+	err      error  // the labels have no valid meaning
+
+	// The values for volumes with neither labels nor node affinity, the common case.
+	allLabels, affinity jsontext.Value
+}
+
+func newAnswer(labels map[string]string) *answer {
+	a := &answer{labels: labels, invalid: invalid(labels)}
+	if a.required, a.err = requirements(labels); a.err != nil || len(labels) == 0 {
+		return a
+	}
+	a.allLabels = jsontext.Value{'{'}
+	for i, key := range slices.Sorted(maps.Keys(labels)) {
+		if i > 0 {
+			a.allLabels = append(a.allLabels, ',')
+		}
+		a.allLabels = append(rawjson.AppendString(a.allLabels, key), ':')
+		a.allLabels = rawjson.AppendString(a.allLabels, labels[key])
+	}
+	a.allLabels = append(a.allLabels, '}')
+	a.affinity = append(append(jsontext.Value(`{"required":{"nodeSelectorTerms":[`), a.term()...), `]}}`...)
+	return a
+}
+
+// term returns one term with all requirements.
+func (a *answer) term() jsontext.Value {
+	out := jsontext.Value(`{"matchExpressions":[`)
+	for i, r := range a.required {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, r.json()...)
+	}
+	return append(out, ']', '}')
+}
