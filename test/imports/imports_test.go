@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports tests who may import whom. The table is the one of
-// CONTRIBUTING.md; a package that is not in it may import anything of ours.
+// Package imports tests who may import whom. The table is wings.yaml.
 package imports
 
 import (
@@ -17,87 +16,145 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 const module = "github.com/sallyport-io/sallyport"
 
-// allowed says for each package, or folder of packages (with a final slash), which
-// of ours it may import.
-var allowed = map[string][]string{
-	"":            {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/install/authority", "internal/hosting/cached", "internal/cli", "internal/kube/cluster", "internal/hosting/controllers", "internal/hosting", "internal/install", "internal/hosting/logging", "internal/hosting/memory", "internal/install/roundtrip", "internal/install/storagemigration", "internal/hosting/typed"}, // package sallyport
-	"jsonpatch":   {"internal/json/rawjson"},
-	"conversion":  {"jsonpatch", "internal/json/decode", "internal/json/rawjson", "internal/json/rawobject"},
-	"certificate": {"internal/follow"},
-	"serving":     {"internal/follow"},
-	// Only who may know the API server's own machinery takes it: cmd/sallyport and cloud.
-	"internal/hosting/delegated": {"serving"},
-	"internal/hosting/tracing":   {},
-	"api/":                       {"api/"},
-	"admission":                  {"jsonpatch", "internal/json/decode", "internal/json/rawjson"},
-	"internal/wire":              {"admission", "conversion", "jsonpatch", "internal/json/rawjson", "internal/json/rawobject"},
-	"internal/json/decode":       {"internal/json/rawjson"},
-	"internal/json/rawjson":      {},
-	"registration":               {"admission", "conversion", "internal/kube/crdclient", "internal/kube/foreign", "internal/kube/selectors"},
-	"internal/kube/foreign":      {"internal/kube/selectors"},
-	"lint":                       {"admission", "conversion", "internal/kube/foreign", "internal/kube/privatepath", "internal/kube/selectors"},
-	"sallyporttest":              {"admission", "conversion", "jsonpatch", "internal/hosting/cached", "internal/hosting/freeport", "internal/wire", "internal/wire/replay"},
-	// No controller-runtime below it: see TestCloudKeepsToTheStackOfControllerManagers.
-	"internal/hosting": {"admission", "conversion", "internal/wire", "serving", "certificate", "registration", "internal/cli", "internal/kube/crdclient", "internal/kube/selectors", "internal/kube/privatepath"},
-	// Next to it, with controller-runtime.
-	"internal/hosting/controllers":  {"serving", "internal/hosting/cached", "internal/hosting"},
-	"internal/hosting/cached":       {"internal/hosting"},
-	"internal/hosting/typed":        {"admission"},
-	"cmd/internal/install/scaffold": {"admission", "internal/cli"},
-	"internal/install":              {"admission", "conversion", "registration", "serving", "certificate", "internal/hosting", "internal/cli", "internal/install/authority", "internal/kube/cluster", "internal/kube/manifest"},
-	// Reading of clusters and files, for people.
-	"cmd/internal/serve/recording":   {"admission", "api/", "jsonpatch"},
-	"cmd/internal/live/callmetrics":  {"internal/cli", "internal/kube/manifest"},
-	"cmd/internal/offline/report":    {"internal/cli", "internal/kube/manifest"},
-	"cmd/internal/offline/resources": {"api/", "lint", "internal/kube/manifest"},
-	"cmd/internal/offline/inspect":   {"lint", "cmd/internal/offline/report", "internal/kube/cluster", "internal/kube/foreign", "cmd/internal/offline/resources", "internal/kube/manifest", "internal/kube/workload", "internal/cli"},
-	"cmd/internal/commands":          {"admission", "lint", "internal/install/authority", "internal/cli", "internal/kube/cluster", "cmd/internal/live/doctor", "cmd/internal/offline/dryrun", "cmd/internal/offline/fieldcheck", "cmd/internal/offline/inspect", "internal/kube/manifest", "cmd/internal/offline/review", "cmd/internal/offline/report", "cmd/internal/offline/resources"},
-	"commands":                       {"admission", "internal/install/authority", "internal/cli", "internal/kube/cluster", "cmd/internal/commands", "cmd/internal/live/doctor", "internal/install", "cmd/internal/offline/review"},
-	"cmd/internal/live/doctor":       {"certificate", "lint", "internal/install/authority", "cmd/internal/live/callmetrics", "internal/cli", "internal/kube/cluster", "internal/kube/foreign", "internal/hosting", "cmd/internal/offline/inspect", "internal/kube/manifest", "cmd/internal/live/portforward", "internal/kube/privatepath"},
-	"cmd/internal/live/console":      {"admission", "api/", "certificate", "lint", "serving", "cmd/internal/live/callmetrics", "internal/cli", "internal/kube/cluster", "cmd/internal/live/doctor", "cmd/internal/offline/fieldcheck", "cmd/internal/live/injection", "cmd/internal/offline/inspect", "internal/kube/manifest", "cmd/internal/offline/review", "cmd/internal/offline/report", "cmd/internal/offline/resources", "cmd/internal/webhooks/", "internal/kube/workload"},
-	"cmd/internal/offline/dryrun":    {"admission", "jsonpatch", "cmd/internal/poddefault"},
-	"internal/install/authority":     {"certificate", "internal/hosting", "internal/kube/cluster", "internal/kube/manifest", "internal/cli"},
-	"internal/kube/manifest":         {},
-	"internal/kube/privatepath":      {},
-	"internal/hosting/freeport":      {},
-	"internal/hosting/logging":       {"internal/cli"},
-	"internal/hosting/memory":        {},
-	"internal/json/rawobject":        {},
-	"internal/install/roundtrip":     {"conversion", "internal/cli", "internal/kube/cluster", "internal/kube/crdclient", "internal/kube/manifest"},
-	"cmd/internal/live/portforward":  {},
-	// What replicas have recorded, apart from the recorder in them.
-	"cmd/internal/live/fetch": {"cmd/internal/serve/recording", "internal/kube/cluster", "internal/kube/manifest", "cmd/internal/live/portforward"},
-	"internal/kube/crdclient": {},
-	// The API server asks for the conversions.
-	"internal/install/storagemigration": {"internal/kube/crdclient"},
-	"test/golden":                       {},
-	"cmd/test/specification":            {"api/"},
-	"test/lab":                          {"internal/hosting/freeport"}, // also tests of packages that it could need import it
+// A wing is a part of the house: packages that may import each other, and packages of the wings
+// that it names ("*" is all).
+type wing struct {
+	Name    string   `json:"name"`
+	Folders []string `json:"folders"`
+	For     string   `json:"for"`
+	Imports []string `json:"imports"`
+}
 
-	"internal/wire/replay": {"admission", "conversion", "jsonpatch", "internal/wire"},
-	// What decides about pods beside webhooks, from objects alone.
-	"cmd/internal/offline/plugins": {"admission", "internal/kube/manifest", "cmd/internal/offline/chain/limitranger"},
-	"internal/kube/workload":       {"jsonpatch", "internal/json/rawjson", "internal/kube/manifest"},
-	"internal/store":               {"internal/json/decode", "internal/json/rawjson"},
-	"cmd/internal/webhooks/":       {"admission", "jsonpatch", "internal/json/rawjson", "api/", "internal/store", "cmd/internal/webhooks/internal/"},
-	// What the webhooks' tests share replays requests.
-	"test/cases":              {"admission", "jsonpatch", "internal/json/rawjson", "test/golden", "internal/wire/replay"},
-	"cmd/internal/poddefault": {"admission", "jsonpatch", "internal/json/rawjson", "api/", "internal/store", "cmd/internal/webhooks/internal/", "cmd/internal/poddefault/revision"},
-	// What belongs to one webhook, and need not be there for it to work.
-	"cmd/internal/poddefault/": {
-		"admission", "jsonpatch", "internal/json/rawjson", "api/", "internal/store", "cmd/internal/poddefault", "cmd/internal/webhooks/internal/", "cmd/internal/poddefault/revision",
-	},
-	"cmd/internal/poddefault/revision": {"api/", "internal/store"},
-	// Nor below this one.
-	"cloud": {
-		"admission", "serving", "internal/hosting/delegated", "certificate", "registration", "internal/persistentvolumelabel", "internal/cli", "internal/hosting",
-	},
-	// Package sallyport itself is not of the form module/folder, and always allowed.
-	"controllerruntime": {"admission", "conversion", "jsonpatch", "internal/wire", "serving", "certificate", "registration", "internal/hosting"},
+// An edge is an import. The root package is ".".
+type edge struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+type house struct {
+	Wings      []wing `json:"wings"`
+	Exceptions []edge `json:"exceptions"`
+}
+
+func readHouse(t *testing.T) house {
+	t.Helper()
+	data, err := os.ReadFile("wings.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h house
+	if err := yaml.UnmarshalStrict(data, &h); err != nil {
+		t.Fatalf("wings.yaml: %v", err)
+	}
+	return h
+}
+
+// of returns the wing with the longest folder that contains the package, or nil.
+func (h *house) of(pkg string) *wing {
+	var found *wing
+	longest := -1
+	for i := range h.Wings {
+		for _, folder := range h.Wings[i].Folders {
+			if (pkg == folder || folder != "." && strings.HasPrefix(pkg, folder+"/")) && len(folder) > longest {
+				longest, found = len(folder), &h.Wings[i]
+			}
+		}
+	}
+	return found
+}
+
+// TestImportTable compares the imports of all packages with the table: each package is in a wing,
+// no import goes against the table but for the exceptions, and each exception is still needed.
+func TestImportTable(t *testing.T) {
+	h := readHouse(t)
+	for i, w := range h.Wings {
+		for _, name := range w.Imports {
+			if lower := slices.IndexFunc(h.Wings[:i], func(w wing) bool { return w.Name == name }); lower < 0 && name != "*" {
+				t.Errorf("%s imports %s, which is not a wing below it", w.Name, name)
+			}
+		}
+	}
+	needed := map[edge]bool{}
+	for _, pkg := range list(t) {
+		from := ofOurs(pkg.ImportPath)
+		importer := h.of(from)
+		if importer == nil {
+			t.Errorf("%s is in no wing", from)
+			continue
+		}
+		for _, imported := range pkg.Imports {
+			if imported != module && !strings.HasPrefix(imported, module+"/") {
+				continue
+			}
+			to := ofOurs(imported)
+			e := edge{from, to}
+			w := h.of(to)
+			switch {
+			case w == nil || w == importer || slices.Contains(importer.Imports, "*") || slices.Contains(importer.Imports, w.Name):
+			case slices.Contains(h.Exceptions, e):
+				needed[e] = true
+			default:
+				t.Errorf("%s imports %s: %s may import %s, not %s", from, to, importer.Name, strings.Join(importer.Imports, ", "), w.Name)
+			}
+		}
+	}
+	for _, e := range h.Exceptions {
+		if !needed[e] {
+			t.Errorf("the exception for %s, which imports %s, is no longer needed: remove it", e.From, e.To)
+		}
+	}
+}
+
+func ofOurs(path string) string {
+	if path == module {
+		return "."
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+// TestGeneratedImportTable: CONTRIBUTING.md has the table as it is in wings.yaml.
+func TestGeneratedImportTable(t *testing.T) {
+	const begin, end = "<!-- generated from test/imports/wings.yaml: go test ./test/imports -run Generated -update -->\n", "<!-- end -->\n"
+	h := readHouse(t)
+	var b strings.Builder
+	b.WriteString("\n| wing | folders | what it is for | may import |\n|---|---|---|---|\n")
+	for _, w := range h.Wings {
+		folders := make([]string, len(w.Folders))
+		for i, folder := range w.Folders {
+			folders[i] = "`" + folder + "`"
+			if folder == "." {
+				folders[i] = "`sallyport`"
+			}
+		}
+		imports := strings.Join(w.Imports, ", ")
+		switch imports {
+		case "":
+			imports = "–"
+		case "*":
+			imports = "all"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", w.Name, strings.Join(folders, ", "), w.For, imports)
+	}
+	b.WriteString("\n")
+	file := filepath.Join("..", "..", "CONTRIBUTING.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("CONTRIBUTING.md has no %q and %q", begin, end)
+	}
+	golden.Equal(t, file, before+begin+b.String()+end+after)
 }
 
 // light are packages that a webhook author can take without the stacks of others,
@@ -117,22 +174,6 @@ type goPackage struct {
 	ImportPath string
 	Imports    []string
 	Deps       []string
-}
-
-func TestImportTable(t *testing.T) {
-	for _, pkg := range list(t) {
-		name := strings.TrimPrefix(strings.TrimPrefix(pkg.ImportPath, module), "/")
-		may, ok := find(name)
-		if !ok {
-			continue
-		}
-		for _, imported := range pkg.Imports {
-			ours, ok := strings.CutPrefix(imported, module+"/")
-			if ok && !covers(may, ours) {
-				t.Errorf("%s imports %s; it may import %v", name, ours, may)
-			}
-		}
-	}
 }
 
 func TestLightPackagesStayLight(t *testing.T) {
@@ -166,7 +207,7 @@ func TestCloudKeepsToTheStackOfControllerManagers(t *testing.T) {
 		if name == "cloud" {
 			seen = true
 		}
-		mayCloud := name == "cloud" || strings.HasPrefix(name, "examples/cloud-controller-manager") || strings.HasPrefix(name, "test/")
+		mayCloud := name == "cloud" || strings.HasPrefix(name, "examples/cloud-controller-manager") || strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "cmd/test/")
 		for _, dep := range pkg.Deps {
 			switch {
 			case keeps && dep != interfaces && strings.HasPrefix(dep, "sigs.k8s.io/controller-runtime/"):
@@ -179,23 +220,6 @@ func TestCloudKeepsToTheStackOfControllerManagers(t *testing.T) {
 	if !seen {
 		t.Error("there is no package cloud")
 	}
-}
-
-// find returns what the entry says that names the package most closely.
-func find(name string) (may []string, ok bool) {
-	closest := -1
-	for key, entry := range allowed {
-		if covers([]string{key}, name) && len(key) > closest {
-			closest, may, ok = len(key), entry, true
-		}
-	}
-	return may, ok
-}
-
-func covers(list []string, name string) bool {
-	return slices.ContainsFunc(list, func(entry string) bool {
-		return entry == name || strings.HasSuffix(entry, "/") && strings.HasPrefix(name, entry)
-	})
 }
 
 func list(t *testing.T) []goPackage {
