@@ -40,8 +40,8 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 			folders = append(folders, entry.Name())
 		}
 	}
-	here := server.Builtins()
-	all := slices.Concat(here, server.HostedByOthers())
+	here := serve.Builtins()
+	all := slices.Concat(here, serve.HostedByOthers())
 	var listed []string
 	for _, b := range all {
 		listed = append(listed, b.Name)

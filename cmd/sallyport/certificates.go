@@ -16,7 +16,7 @@ import (
 )
 
 func authorityFlags() authority.Flags {
-	defaults := server.Default()
+	defaults := serve.Default()
 	return authority.Flags{Flags: clusterFlags(), Certificates: defaults.AppCertificate(), Server: defaults.AppRegistration()}
 }
 

@@ -45,12 +45,12 @@ type chainOptions struct {
 	call, allowUnknown bool
 	dryRun             bool
 	fieldManager       string
-	config             *server.Config
+	config             *serve.Config
 	configFile         string
 }
 
 func newChainCommand() *cobra.Command {
-	o := chainOptions{Flags: clusterFlags(), config: server.Default()}
+	o := chainOptions{Flags: clusterFlags(), config: serve.Default()}
 	cmd := &cobra.Command{
 		Use:   "chain RESOURCE [-n NAMESPACE] [-f FILE]",
 		Short: "List or evaluate the webhooks and policies that a request passes, in the API server's order",
@@ -226,7 +226,7 @@ func object(file string, stdin io.Reader) (*manifest.Object, error) {
 
 // evaluateChain evaluates the chain of a request.
 func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, argument string) error {
-	config, err := server.Load(o.configFile, cmd.Flags(), server.OfDeployment...)
+	config, err := serve.Load(o.configFile, cmd.Flags(), serve.OfDeployment...)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) && cmd.Flags().Lookup("config") != nil {
-			err = cmp.Or(server.RemovedFlag(unknown.GetSpecifiedName()), err)
+			err = cmp.Or(serve.RemovedFlag(unknown.GetSpecifiedName()), err)
 		}
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})

@@ -100,7 +100,7 @@ func completeConfig(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 // effectiveConfig returns the configuration that serve reads from a file, without flags. An
 // empty path means the defaults.
 func effectiveConfig(path string) (*configv1alpha1.SallyportConfiguration, error) {
-	config, err := server.Load(path, nil, "registration.service") // flags may set it
+	config, err := serve.Load(path, nil, "registration.service") // flags may set it
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func newConfigSchemaCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			encoder := json.NewEncoder(cmd.OutOrStdout())
 			encoder.SetIndent("", "  ")
-			return encoder.Encode(server.FileSchema())
+			return encoder.Encode(serve.FileSchema())
 		},
 	}
 }

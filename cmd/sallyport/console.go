@@ -36,7 +36,7 @@ type consoleOptions struct {
 	port        uint16
 	noBrowser   bool
 	config      string
-	server      *server.Config
+	server      *serve.Config
 
 	proxy             console.Proxy
 	networks          []string
@@ -127,7 +127,7 @@ func (o *consoleOptions) validate() error {
 	if o.prefix != "" && (!strings.HasPrefix(o.prefix, "/") || path.Clean(o.prefix) != o.prefix || o.prefix == "/") {
 		errs = append(errs, fmt.Errorf("--prefix %q: write a path such as /sallyport", o.prefix))
 	}
-	config, err := server.Load(o.config, nil, server.OfDeployment...)
+	config, err := serve.Load(o.config, nil, serve.OfDeployment...)
 	if config != nil {
 		err = errors.Join(err, config.Select("poddefault"))
 	}
@@ -144,7 +144,7 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 	options := console.Options{
 		Config: c.Config, Namespace: c.Namespace, Doctor: deployment.Doctor(), Version: buildVersion(), Dataset: o.server.Settings.Dataset,
 		Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
-			return o.server.Define(server.Sources{PodDefaults: source, Authors: server.Anybody{}})
+			return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 		},
 	}
 	options.Doctor.Registration, options.Doctor.Certificate, options.Doctor.MetricsPort = known.Server, known.Certificates, doctor.DefaultMetricsPort

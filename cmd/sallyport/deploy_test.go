@@ -147,8 +147,8 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		Webhooks: map[string][]rbacv1.PolicyRule{}, Paths: map[string][]string{},
 		Registration: registration.PolicyRules("NAME"), Backstop: registration.BackstopPolicyRules("NAME"), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
 	}
-	for _, name := range server.Names() {
-		config := server.Default()
+	for _, name := range serve.Names() {
+		config := serve.Default()
 		if err := config.Select(name); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		}
 		rights.Paths[name] = paths
 	}
-	connected := server.Default()
+	connected := serve.Default()
 	connected.Settings.PodDefault.DataConnections = "connection"
 	for _, rule := range connected.Rights() {
 		if !slices.ContainsFunc(rights.Webhooks["poddefault"], func(known rbacv1.PolicyRule) bool { return reflect.DeepEqual(known, rule) }) {
@@ -171,7 +171,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		Registration:   frontdoor.RegistrationSettings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
 		Certificate:    frontdoor.CertificateSettings{Source: frontdoor.SourceAuthority, Secret: "NAMESPACE/SECRET"},
 		LeaderElection: frontdoor.LeaderElectionSettings{Enabled: true}, ServiceAccount: "ACCOUNT",
-		ComponentsOf: server.Name,
+		ComponentsOf: serve.Name,
 	}
 	for _, object := range all.Objects() {
 		if role, ok := object.(*rbacv1.Role); ok {
@@ -204,11 +204,11 @@ func TestTheComponentForDataConnectionsHasTheirRights(t *testing.T) {
 	var role rbacv1.ClusterRole
 	readComponent(t, "data-connections/config.yaml", &configMap)
 	readComponent(t, "data-connections/rbac.yaml", &role)
-	config, err := server.Load(file(t, "sallyport.yaml", configMap.Data["sallyport.yaml"]), nil, server.OfDeployment...)
+	config, err := serve.Load(file(t, "sallyport.yaml", configMap.Data["sallyport.yaml"]), nil, serve.OfDeployment...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(append(server.Default().Rights(), role.Rules...), config.Rights(), cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) bool { return a.String() < b.String() })); diff != "" {
+	if diff := cmp.Diff(append(serve.Default().Rights(), role.Rules...), config.Rights(), cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) bool { return a.String() < b.String() })); diff != "" {
 		t.Errorf("(-component +needed):\n%s", diff)
 	}
 }
@@ -243,9 +243,9 @@ func TestTheComponentForReportsHasTheirRights(t *testing.T) {
 	if !ok {
 		t.Fatalf("the component adds the argument %s", patch[0].Value)
 	}
-	config := server.Default()
+	config := serve.Default()
 	config.Controllers = strings.Split(selection, ",")
-	if diff := cmp.Diff(append(server.Default().Rights(), role.Rules...), config.Rights(), cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) bool { return a.String() < b.String() })); diff != "" {
+	if diff := cmp.Diff(append(serve.Default().Rights(), role.Rules...), config.Rights(), cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) bool { return a.String() < b.String() })); diff != "" {
 		t.Errorf("(-component +needed):\n%s", diff)
 	}
 }
@@ -284,17 +284,17 @@ func TestEveryValueOfTheChartIsExplainedAndGenerated(t *testing.T) {
 	if !names.Match(schema) {
 		t.Fatal("values.schema.json has no names of webhooks")
 	}
-	schema = names.ReplaceAll(schema, []byte(`"webhook": {"enum": ["`+strings.Join(server.Names(), `", "`)+`"]}`))
+	schema = names.ReplaceAll(schema, []byte(`"webhook": {"enum": ["`+strings.Join(serve.Names(), `", "`)+`"]}`))
 	// Also add the fields of config, except those that the template writes itself.
 	before, _, ok = strings.Cut(string(schema), `"configuration": `)
 	if !ok {
 		t.Fatal("values.schema.json says nothing of config")
 	}
-	config := server.FileSchema()
+	config := serve.FileSchema()
 	delete(config, "$schema")
 	delete(config, "required")
-	delete(config["properties"].(server.Schema), "apiVersion")
-	delete(config["properties"].(server.Schema), "kind")
+	delete(config["properties"].(serve.Schema), "apiVersion")
+	delete(config["properties"].(serve.Schema), "kind")
 	written, err := json.MarshalIndent(config, "    ", "  ")
 	if err != nil {
 		t.Fatal(err)

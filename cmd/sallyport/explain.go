@@ -24,7 +24,7 @@ import (
 type defaultsOptions struct {
 	cluster.Flags
 	files      []string
-	server     *server.Config
+	server     *serve.Config
 	config     string
 	validation string
 	checker    *fieldcheck.Checker
@@ -46,7 +46,7 @@ func (o *defaultsOptions) addFlags(cmd *cobra.Command, what string) {
 
 func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 	o.checker = fieldcheck.New(o.validation, cmd.ErrOrStderr(), &fieldcheck.Definitions{})
-	config, err := server.Load(o.config, nil, server.OfDeployment...)
+	config, err := serve.Load(o.config, nil, serve.OfDeployment...)
 	if config != nil {
 		err = errors.Join(err, config.Select("poddefault"))
 	}
@@ -61,7 +61,7 @@ func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 		return nil, err
 	}
 	return &injection.Trial{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
-		return o.server.Define(server.Sources{PodDefaults: source, Authors: server.Anybody{}})
+		return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 	}}, nil
 }
 

@@ -35,7 +35,7 @@ type manifestsOptions struct {
 }
 
 func newManifestsCommand() *cobra.Command {
-	o := manifestsOptions{Manifests: deployment.Manifests{Server: server.Default()}}
+	o := manifestsOptions{Manifests: deployment.Manifests{Server: serve.Default()}}
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL | --mode policy -f FILE",
 		Short: "Print manifests to install: CRDs, RBAC, flow control, the server, webhook configurations",
@@ -59,7 +59,7 @@ func newManifestsCommand() *cobra.Command {
 			"  kubectl get poddefaults -A -o yaml | sallyport manifests --mode policy -f - | kubectl apply -f -",
 		Args: cli.NoArguments("choose the objects to print with --part"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := server.Load(o.ConfigFile, cmd.Flags(), server.OfDeployment...)
+			config, err := serve.Load(o.ConfigFile, cmd.Flags(), serve.OfDeployment...)
 			if config == nil {
 				return err
 			}

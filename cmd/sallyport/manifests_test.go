@@ -229,7 +229,7 @@ func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 			if err := cmd.ParseFlags(container.Args[1:]); err != nil {
 				t.Fatal(err)
 			}
-			config, err := server.Load("", cmd.Flags()) // the file does not exist here
+			config, err := serve.Load("", cmd.Flags()) // the file does not exist here
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

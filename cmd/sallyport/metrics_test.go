@@ -74,13 +74,13 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 	must(r.Register(collectors.NewGoCollector()))
 	must(r.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 
-	config := server.Default()
+	config := serve.Default()
 	must(config.Select("*"))
 	config.Controllers = append(config.Controllers, reports.Name)
 	config.Recording.Directory, config.Recording.SamplingRatePerMillion = t.TempDir(), 1
 	env := frontdoor.Environment{Client: &rest.Config{}, Logger: logger, Metrics: r, Changed: func() {}}
 	env.Leader = func() frontdoor.Leader { return nobody{} }
-	for _, build := range server.Components("sallyport.yaml", config) {
+	for _, build := range serve.Components("sallyport.yaml", config) {
 		_, err := build(env)
 		must(err)
 	}

@@ -26,7 +26,7 @@ func TestManyObjectsAndLargePodsAreWithinTheBudget(t *testing.T) {
 		}
 		pds = append(pds, pd)
 	}
-	exported, err := policy.Export(pds, poddefault.DefaultSettings())
+	exported, err := export.Export(pds, poddefault.DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ type evaluator struct {
 }
 
 // compilePolicies compiles policies. The API server calls defaulting after each mutation.
-func compilePolicies(exported *policy.Exported, defaulting func(*corev1.Pod)) (*policies, error) {
+func compilePolicies(exported *export.Exported, defaulting func(*corev1.Pod)) (*policies, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func compilePolicies(exported *policy.Exported, defaulting func(*corev1.Pod)) (*
 				}
 				e.patchers = append(e.patchers, patch.NewJSONPatcher(compiled))
 			}
-			p.mutating[strings.TrimPrefix(o.Name, policy.NamePrefix)] = e
+			p.mutating[strings.TrimPrefix(o.Name, export.NamePrefix)] = e
 		case *admissionregistrationv1.ValidatingAdmissionPolicy:
 			e, err := newEvaluator(o.Name, o.Spec.Variables, nil)
 			if err != nil {
@@ -88,7 +88,7 @@ func compilePolicies(exported *policy.Exported, defaulting func(*corev1.Pod)) (*
 			e.validator = validating.NewValidator(compile(validations, options),
 				matchconditions.NewMatcher(compile(conditions, options), o.Spec.FailurePolicy, "policy", "validate", o.Name),
 				compile(nil, options), compile(messages, cel.OptionalVariableDeclarations{}), o.Spec.FailurePolicy, nil)
-			p.validating[strings.TrimPrefix(o.Name, policy.NamePrefix)] = e
+			p.validating[strings.TrimPrefix(o.Name, export.NamePrefix)] = e
 		}
 	}
 	return p, nil

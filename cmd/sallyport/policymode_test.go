@@ -43,14 +43,14 @@ func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
 	kinds := map[string]int{} // by conflict
 	rapid.Check(t, func(rt *rapid.T) {
 		var pds []*kubeflowv1alpha1.PodDefault
-		var exported *policy.Exported
+		var exported *export.Exported
 		for _, name := range []string{"pd-0", "pd-1", "pd-2", "pd-3"}[:rapid.IntRange(1, 4).Draw(rt, "PodDefaults")] {
 			more := slices.Concat(pds, []*kubeflowv1alpha1.PodDefault{drawnPodDefault(rt, name)})
-			e, err := policy.Export(more, poddefault.DefaultSettings())
+			e, err := export.Export(more, poddefault.DefaultSettings())
 			if err != nil && len(pds) == 0 { // the PodDefault conflicts with itself
 				more[0] = &kubeflowv1alpha1.PodDefault{TypeMeta: more[0].TypeMeta, ObjectMeta: more[0].ObjectMeta}
 				more[0].Spec.Env = []corev1.EnvVar{drawnEnv(rt)}
-				e, err = policy.Export(more, poddefault.DefaultSettings())
+				e, err = export.Export(more, poddefault.DefaultSettings())
 			}
 			if err == nil {
 				pds, exported = more, e

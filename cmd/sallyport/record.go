@@ -51,7 +51,7 @@ func newRecordCommand() *cobra.Command {
 	o.AddFlags(cmd)
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Server", func() {
-		flags.StringVar(&o.Configuration, "configuration-name", server.Name, "`name` of the webhook configurations")
+		flags.StringVar(&o.Configuration, "configuration-name", serve.Name, "`name` of the webhook configurations")
 		flags.IntVar(&o.Port, "metrics-port", 8080, "`port` of the replicas for metrics and recent reviews")
 		flags.StringArrayVar(&o.Replicas, "replica", nil, "`url` where that port of a replica can be reached from here, such as https://127.0.0.1:8080, instead of the replicas of the Service; may be repeated")
 		flags.StringVar(&o.caFile, "ca-file", "", "`file` with the PEM-encoded CA bundle that verifies the server's certificate; defaults to the caBundle of the webhook configurations")

@@ -75,9 +75,9 @@ func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 		err = errors.Join(err, errors.New("-f is needed: name a file with recorded requests, or - for stdin"))
 	}
 	err = errors.Join(err, manifest.StdinOnce(slices.Concat(o.files, o.now.with, o.before.with)))
-	run := compare.Run{Files: o.files, Stdin: cmd.InOrStdin()}
+	run := recorded.Run{Files: o.files, Stdin: cmd.InOrStdin()}
 	load := func(side replaySide) *review.Run {
-		config, errConfig := server.Load(side.config, nil, server.OfDeployment...)
+		config, errConfig := serve.Load(side.config, nil, serve.OfDeployment...)
 		if err = errors.Join(err, errConfig); errConfig != nil {
 			return nil
 		}

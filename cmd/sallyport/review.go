@@ -12,7 +12,7 @@ import (
 )
 
 func newReviewCommand() *cobra.Command {
-	config, file := server.Default(), ""
+	config, file := serve.Default(), ""
 	return commands.Review(commands.Reviewer{
 		Name: "sallyport",
 		Long: "Run the webhooks of serve on objects, and show the result. The pods of workloads are reviewed too, with\n" +
@@ -41,7 +41,7 @@ func newReviewCommand() *cobra.Command {
 			addServerFlags(cmd, config, "webhooks")
 		},
 		Prepare: func(cmd *cobra.Command) (err error) {
-			config, err = server.Load(file, cmd.Flags(), server.OfDeployment...)
+			config, err = serve.Load(file, cmd.Flags(), serve.OfDeployment...)
 			return err
 		},
 		Review: func(run *review.Run) { config.Review(run) },
@@ -55,7 +55,7 @@ func builtinNames() []string { return commands.WebhookNames(builtinWebhooks()) }
 // builtinWebhooks returns the built-in webhooks with their default settings.
 func builtinWebhooks() []admission.Webhook {
 	var out []admission.Webhook
-	for _, b := range server.Builtins() {
+	for _, b := range serve.Builtins() {
 		webhooks, err := b.Default()
 		if err != nil { // cannot happen with default settings
 			return nil

@@ -26,8 +26,8 @@ func TestEachRightIsJustified(t *testing.T) {
 			want[strings.Join(row, " | ")] = true
 		}
 	}
-	for _, name := range server.Names() {
-		config := server.Default()
+	for _, name := range serve.Names() {
+		config := serve.Default()
 		if err := config.Select(name); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func newServeCommand() *cobra.Command {
-	o := server.Options{Version: buildVersion()}
+	o := serve.Options{Version: buildVersion()}
 	cmd := &cobra.Command{
 		Use:   "serve --service NAMESPACE/NAME | --url URL",
 		Short: "Run the webhook server",
@@ -37,12 +37,12 @@ func newServeCommand() *cobra.Command {
 		Args: cli.NoArguments("use flags, and a file with --config"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Given, o.Log = cmd.Flags(), cmd.ErrOrStderr()
-			return server.Run(cmd.Context(), o)
+			return serve.Run(cmd.Context(), o)
 		},
 	}
 	cli.AddFlagGroup(cmd, "Configuration", func() { addConfigFlag(cmd, &o.File) })
-	defaults := server.Default()
-	for flags := server.Flags(); len(flags) > 0; {
+	defaults := serve.Default()
+	for flags := serve.Flags(); len(flags) > 0; {
 		group := flags[0].Group
 		cli.AddFlagGroup(cmd, group, func() {
 			for ; len(flags) > 0 && flags[0].Group == group; flags = flags[1:] {
@@ -60,16 +60,16 @@ func addConfigFlag(cmd *cobra.Command, path *string) {
 }
 
 // addServerFlags adds the named flags of serve to another command.
-func addServerFlags(cmd *cobra.Command, defaults *server.Config, names ...string) {
-	for _, flag := range server.Flags() {
+func addServerFlags(cmd *cobra.Command, defaults *serve.Config, names ...string) {
+	for _, flag := range serve.Flags() {
 		if slices.Contains(names, flag.Name) {
 			addServerFlag(cmd, flag, defaults)
 		}
 	}
 }
 
-func addServerFlag(cmd *cobra.Command, flag server.Flag, defaults *server.Config) {
-	server.AddFlag(cmd.Flags(), flag, defaults)
+func addServerFlag(cmd *cobra.Command, flag serve.Flag, defaults *serve.Config) {
+	serve.AddFlag(cmd.Flags(), flag, defaults)
 	switch choices := flag.Choices(); {
 	case len(choices) > 0:
 		cli.CompleteChoices(cmd, flag.Name, choices)

@@ -60,8 +60,8 @@ func listBuiltins(out io.Writer, output string) error {
 	if output == "table" {
 		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush returns the error
 	}
-	here := server.Builtins()
-	for i, b := range append(here, server.HostedByOthers()...) {
+	here := serve.Builtins()
+	for i, b := range append(here, serve.HostedByOthers()...) {
 		if output == "name" {
 			_, _ = fmt.Fprintln(table, b.Name)
 			continue
@@ -74,7 +74,7 @@ func listBuiltins(out io.Writer, output string) error {
 		switch {
 		case i >= len(here):
 			enabled = "-"
-		case server.Default().Has(b.Name):
+		case serve.Default().Has(b.Name):
 			enabled = "on"
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Name, enabled, b.Short, strings.Join(requests(webhooks), ", "))

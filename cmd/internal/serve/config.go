@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server implements `sallyport serve`: its configuration, the built-in webhooks, and
+// Package serve implements `sallyport serve`: its configuration, the built-in webhooks, and
 // how they follow the configuration file while the server runs. The configuration is one value,
 // from defaults, the file and flags in that order.
-package server
+package serve
 
 import (
 	"encoding/json"

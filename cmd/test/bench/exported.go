@@ -40,7 +40,7 @@ func measureExported(ctx context.Context, p plan, site *site, sallyport target, 
 	for i := range podDefaults.Items {
 		pds = append(pds, &podDefaults.Items[i])
 	}
-	exported, err := policy.Export(pds, poddefault.DefaultSettings())
+	exported, err := export.Export(pds, poddefault.DefaultSettings())
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func measureExported(ctx context.Context, p plan, site *site, sallyport target, 
 }
 
 // installExported returns when the API server injects the PodDefault.
-func (cp *controlPlane) installExported(ctx context.Context, exported *policy.Exported, pod *corev1.Pod, podDefault string) (remove func() error, err error) {
+func (cp *controlPlane) installExported(ctx context.Context, exported *export.Exported, pod *corev1.Pod, podDefault string) (remove func() error, err error) {
 	var objects []client.Object
 	for _, o := range exported.Objects {
 		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)

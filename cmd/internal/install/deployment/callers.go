@@ -67,8 +67,8 @@ func (c *Callers) validate() error {
 // rights returns the permissions of the server to authenticate callers through the API server,
 // and those of a caller. The ClusterRole ending in "-caller" is for the API server's user. The
 // administrator who configures that user binds it.
-func (c *Callers) rights(config registration.Config, serviceAccount string, of *server.Config) ([]runtime.Object, error) {
-	calls, metrics := of.Authentication.Mode == server.AuthenticationDelegated, of.Authentication.Metrics == server.AuthenticationDelegated
+func (c *Callers) rights(config registration.Config, serviceAccount string, of *serve.Config) ([]runtime.Object, error) {
+	calls, metrics := of.Authentication.Mode == serve.AuthenticationDelegated, of.Authentication.Metrics == serve.AuthenticationDelegated
 	if !calls && !metrics {
 		return nil, nil
 	}

@@ -17,7 +17,7 @@ import (
 // Doctor returns doctor's options for servers of this program.
 func Doctor() doctor.Options {
 	return doctor.Options{
-		Program: server.Name, Serve: "serve", Discloses: "the contents of PodDefaults", ServiceAccount: server.Name,
+		Program: serve.Name, Serve: "serve", Discloses: "the contents of PodDefaults", ServiceAccount: serve.Name,
 		Rights: func(of *doctor.Installation) ([]runtime.Object, error) {
 			config, err := expected(of)
 			if err != nil {
@@ -36,13 +36,13 @@ func Doctor() doctor.Options {
 
 // expected returns the server's presumed configuration: with the registered built-in webhooks,
 // or the defaults if none is registered.
-func expected(of *doctor.Installation) (*server.Config, error) {
-	config := server.Default()
+func expected(of *doctor.Installation) (*serve.Config, error) {
+	config := serve.Default()
 	config.Registration.Service, config.Registration.Name = of.Registration.Service, of.Registration.Name
 	config.Certificate.AuthoritySecret = of.Certificate.Secret
 	config.Controllers = nil // it is unknown whether they run, and so which permissions they need
 	var registered []string
-	for _, b := range server.Builtins() {
+	for _, b := range serve.Builtins() {
 		webhooks, err := b.Default()
 		if err != nil {
 			return nil, err

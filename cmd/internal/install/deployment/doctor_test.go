@@ -31,7 +31,7 @@ func TestDoctorExpectsTheRightsOfRegisteredWebhooks(t *testing.T) {
 			return slices.Contains(rule.Resources, resource)
 		})
 	}
-	for _, b := range server.Builtins() {
+	for _, b := range serve.Builtins() {
 		webhooks, err := b.Default()
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ var (
 
 // Manifests are the objects of an installation.
 type Manifests struct {
-	Server *server.Config
+	Server *serve.Config
 	// Given are the flags of the command. serve gets those that it supports.
 	Given *pflag.FlagSet
 	// ConfigFile is the configuration file, which the workload mounts; empty for none.
@@ -81,7 +81,7 @@ func (m *Manifests) Validate() error {
 		errs = append(errs, errors.New("--part namespace needs --service, which says which one it is"))
 	}
 	errs = append(errs, m.Callers.validate(), m.Extra.Validate())
-	if m.Static && m.Server.Settings.PodDefault.Guard == server.GuardBackstop {
+	if m.Static && m.Server.Settings.PodDefault.Guard == serve.GuardBackstop {
 		errs = append(errs, errors.New("the guard Backstop of poddefault is not for --static: static manifests hold no policy with a parameter"))
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(m.ServiceAccount) {
@@ -149,9 +149,9 @@ func (m *Manifests) configurations() ([]runtime.Object, error) {
 	}
 	defined, settings := *m.Server, m.Server.AppRegistration()
 	if defined.Settings.PodDefault.Guard == "" { // the version of the API server is unknown, so it may lack such policies
-		defined.Settings.PodDefault.Guard = server.GuardFail
+		defined.Settings.PodDefault.Guard = serve.GuardFail
 	}
-	webhooks, err := defined.Define(server.NoSources())
+	webhooks, err := defined.Define(serve.NoSources())
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 func manifests(parts ...string) *Manifests {
 	return &Manifests{
-		Server: server.Default(), Given: pflag.NewFlagSet("", pflag.ContinueOnError), Parts: parts, ServiceAccount: "sallyport",
+		Server: serve.Default(), Given: pflag.NewFlagSet("", pflag.ContinueOnError), Parts: parts, ServiceAccount: "sallyport",
 		Callers: Callers{NetworkPolicy: true}, Workload: Workload{Workload: install.Workload{Replicas: 2}, SecurePort: 8443},
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // Policies converts the PodDefaults in files to policies. The error lists every object that is
 // not a PodDefault, and every PodDefault that policies cannot express.
-func Policies(files []string, stdin io.Reader, settings poddefault.Settings) (*policy.Exported, error) {
+func Policies(files []string, stdin io.Reader, settings poddefault.Settings) (*export.Exported, error) {
 	objects, err := manifest.Read(files, stdin)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func Policies(files []string, stdin io.Reader, settings poddefault.Settings) (*p
 	if err == nil && len(pds) == 0 {
 		err = fmt.Errorf("%s: there is no PodDefault: the lists are empty", strings.Join(files, ", "))
 	}
-	exported, errExport := policy.Export(pds, settings)
+	exported, errExport := export.Export(pds, settings)
 	return exported, errors.Join(err, errExport)
 }
 
@@ -54,7 +54,7 @@ func decodePodDefaults(objects []*manifest.Object) ([]*kubeflowv1alpha1.PodDefau
 }
 
 // PrintPolicies prints the notes as comments above the objects.
-func PrintPolicies(out io.Writer, exported *policy.Exported) error {
+func PrintPolicies(out io.Writer, exported *export.Exported) error {
 	text := "# PodDefaults as policies, written by sallyport manifests --mode policy. What they do otherwise than the webhook:\n"
 	for _, line := range exported.Notes {
 		if continued, ok := strings.CutPrefix(line, "  "); ok {

@@ -30,14 +30,14 @@ func checkInjection(ctx context.Context, of *doctor.Installation, report *doctor
 	if !slices.ContainsFunc(of.Webhooks, func(w cluster.Webhook) bool { return w.Name == poddefault.Name }) {
 		return
 	}
-	config := server.Default()
+	config := serve.Default()
 	if err := config.Select("poddefault"); err != nil {
 		report.Unknown(check, "report this as a bug", "%v", err)
 		return
 	}
 	prover := proof.Prover{Policy: of.Registration.Name, Trial: func() *injection.Trial {
 		return &injection.Trial{Cluster: of.Cluster, Notes: io.Discard, Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
-			return config.Define(server.Sources{PodDefaults: source, Authors: server.Anybody{}})
+			return config.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 		}}
 	}}
 	results, total, err := prover.Run(ctx)

@@ -11,7 +11,7 @@ import (
 )
 
 // Rights returns exactly the permissions of a server with this configuration.
-func Rights(c *server.Config, serviceAccount string) install.Rights {
+func Rights(c *serve.Config, serviceAccount string) install.Rights {
 	rights := install.Rights{
 		Registration: c.AppRegistration(), Certificate: c.AppCertificate(), LeaderElection: c.AppLeaderElection(), ServiceAccount: serviceAccount,
 		Rules: c.Rights(), RulesIn: c.RightsIn(),
@@ -20,7 +20,7 @@ func Rights(c *server.Config, serviceAccount string) install.Rights {
 		rights.Rules = append(rights.Rules, registration.BackstopPolicyRules(c.Registration.Name)...)
 	}
 	if c.Controls() {
-		rights.ComponentsOf = server.Name
+		rights.ComponentsOf = serve.Name
 	}
 	return rights
 }

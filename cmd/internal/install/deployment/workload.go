@@ -63,11 +63,11 @@ func (w *Workload) objects(m *Manifests) ([]runtime.Object, error) {
 	config, settings := m.registration(), m.Server.AppServing()
 	pods := install.Pods{
 		Workload: w.Workload, Namespace: config.Endpoint.Service.Namespace, Name: config.Name, Labels: m.podLabels(), Container: "sallyport",
-		ServiceAccount: m.ServiceAccount, Args: append([]string{"serve"}, server.Given(m.Given)...), Folder: configRoot,
+		ServiceAccount: m.ServiceAccount, Args: append([]string{"serve"}, serve.Given(m.Given)...), Folder: configRoot,
 		SecurePort: w.SecurePort, MetricsPort: metricsPortNumber, MetricsTLS: m.Server.Authentication.Metrics != hosting.AuthenticationNone,
 		Drain: settings.DrainMax, Timeout: time.Duration(m.Server.Registration.TimeoutSeconds) * time.Second, Resources: install.DefaultResources(),
 	}
-	if !m.Given.Changed("priority-class") && m.Server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && m.Server.Settings.PodDefault.Guard != server.GuardBackstop {
+	if !m.Given.Changed("priority-class") && m.Server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && m.Server.Settings.PodDefault.Guard != serve.GuardBackstop {
 		pods.PriorityClass = ""
 	}
 	var objects []runtime.Object

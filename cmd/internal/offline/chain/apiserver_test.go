@@ -415,7 +415,7 @@ func (w *world) serve(sets []*policySet) {
 	}
 	mux := http.NewServeMux()
 	for _, set := range sets {
-		config, err := server.Load(file, nil, server.OfDeployment...)
+		config, err := serve.Load(file, nil, serve.OfDeployment...)
 		if err != nil {
 			w.t.Fatal(err)
 		}

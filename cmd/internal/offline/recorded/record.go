@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compare replays recorded admission requests against another configuration and reports
+// Package recorded replays recorded admission requests against another configuration and reports
 // the decisions that differ.
-package compare
+package recorded
 
 import (
 	"net/http"

@@ -94,10 +94,10 @@ func Run(ctx context.Context, cases []*Case, o Options, done func(*Result)) {
 // configs caches configurations by path.
 type configs struct{ read sync.Map }
 
-func (c *configs) load(path string) (*server.Config, error) {
-	type loaded = func() (*server.Config, error)
-	once, _ := c.read.LoadOrStore(path, sync.OnceValues(func() (*server.Config, error) {
-		return server.Load(path, nil, server.OfDeployment...)
+func (c *configs) load(path string) (*serve.Config, error) {
+	type loaded = func() (*serve.Config, error)
+	once, _ := c.read.LoadOrStore(path, sync.OnceValues(func() (*serve.Config, error) {
+		return serve.Load(path, nil, serve.OfDeployment...)
 	}))
 	return once.(loaded)()
 }

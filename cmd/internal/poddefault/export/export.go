@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy exports PodDefaults as policies that the API server evaluates itself
+// Package export exports PodDefaults as policies that the API server evaluates itself
 // with CEL (KEP-3962), so that pods are injected without a webhook. The policies
 // reflect the objects at the time of the export.
 //
@@ -9,7 +9,7 @@
 // webhook's order of application, several at once. A mutating policy cannot deny. A
 // ValidatingAdmissionPolicy therefore checks the finished pod and refuses pods that the
 // webhook would deny because of a conflict.
-package policy
+package export
 
 import (
 	"cmp"
