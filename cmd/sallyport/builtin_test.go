@@ -30,16 +30,17 @@ func readTop(t *testing.T, elements ...string) string {
 
 // TestEveryReadyMadeWebhookHasTheShape checks the layout in cmd/internal/webhooks/README.md.
 func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
-	entries, err := os.ReadDir(filepath.Join(top, "internal", "webhooks"))
+	entries, err := os.ReadDir(filepath.Join(top, "cmd", "internal", "webhooks"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var folders []string
+	folders := []string{"persistentvolumelabel", "poddefault"}
 	for _, entry := range entries {
-		if entry.IsDir() && entry.Name() != "internal" {
+		if entry.IsDir() {
 			folders = append(folders, entry.Name())
 		}
 	}
+	slices.Sort(folders)
 	here := serve.Builtins()
 	all := slices.Concat(here, serve.HostedByOthers())
 	var listed []string
@@ -50,10 +51,10 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	if diff := cmp.Diff(folders, listed); diff != "" {
 		t.Errorf("folders of webhooks/ and what is listed (-folders +list):\n%s", diff)
 	}
-	overview := readTop(t, "internal", "webhooks", "README.md")
+	overview := readTop(t, "cmd", "internal", "webhooks", "README.md")
 	for i, b := range all {
 		t.Run(b.Name, func(t *testing.T) {
-			if !strings.Contains(overview, "]("+b.Name+") |") || !strings.Contains(overview, "](../../"+b.Docs+")") {
+			if !strings.Contains(overview, "["+b.Name+"](") || !strings.Contains(overview, "](../../../"+b.Docs+")") {
 				t.Error("cmd/internal/webhooks/README.md has no row for it, or another page")
 			}
 			checkSources(t, b.Name)
@@ -78,15 +79,27 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 	}
 }
 
+// folderOf returns the folder of a ready-made webhook.
+func folderOf(name string) string {
+	switch name {
+	case "poddefault":
+		return "cmd/internal/poddefault"
+	case "persistentvolumelabel":
+		return "internal/persistentvolumelabel"
+	default:
+		return "cmd/internal/webhooks/" + name
+	}
+}
+
 // checkSources checks the files of a folder and their content.
 func checkSources(t *testing.T, name string) {
 	t.Helper()
-	if webhook := readTop(t, "internal", "webhooks", name, "webhook.go"); !strings.Contains(webhook, "// Package "+name+" ") ||
+	if webhook := readTop(t, folderOf(name), "webhook.go"); !strings.Contains(webhook, "// Package "+name+" ") ||
 		!regexp.MustCompile(`(?m)^func New\(`).MatchString(webhook) {
 		t.Error("webhook.go has no comment of the package, or no New")
 	}
 	var sources, tests strings.Builder
-	files, err := filepath.Glob(filepath.Join(top, "internal", "webhooks", name, "*.go"))
+	files, err := filepath.Glob(filepath.Join(top, folderOf(name), "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +108,7 @@ func checkSources(t *testing.T, name string) {
 		if strings.HasSuffix(file, "_test.go") {
 			into = &tests
 		}
-		into.WriteString(readTop(t, "internal", "webhooks", name, filepath.Base(file)))
+		into.WriteString(readTop(t, folderOf(name), filepath.Base(file)))
 	}
 	for _, want := range []string{`type Settings struct`, `func DefaultSettings\(\) Settings`, `func \(s Settings\) Validate\(\) error`} {
 		if !regexp.MustCompile(`(?m)^` + want).MatchString(sources.String()) {
@@ -112,7 +125,7 @@ func checkSources(t *testing.T, name string) {
 // checkCases checks that each case has an object and exactly one result.
 func checkCases(t *testing.T, name string) {
 	t.Helper()
-	cases, err := filepath.Glob(filepath.Join(top, "internal", "webhooks", name, "testdata", "*.txtar"))
+	cases, err := filepath.Glob(filepath.Join(top, folderOf(name), "testdata", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ metadata:
 	if got := sallyportWith(t, otherYAML, append(args, "team-a")...); !strings.Contains(got.stdout, "NO_PROXY") || !strings.Contains(got.stdout, "cluster/platform-proxy") {
 		t.Errorf("in the namespace:\n%s%s", got.stdout, got.stderr)
 	}
-	sallyportWith(t, otherYAML, append(args, "team-b")...).want(t, exitError, "Pod other: allowed, unchanged\n",
+	sallyportWith(t, otherYAML, append(args, "team-b")...).want(t, exitError, "Pod other: allowed, unchanged, as far as is known\n",
 		"not known: Pod other: whether the namespace team-b exists, and its labels: it is not among the Namespaces in the files\n"+
 			"sallyport: stdin:1: Pod other: whether ClusterPodDefault platform-proxy is applied is not known: it selects namespaces by team=a, and the labels of the namespace team-b are not given: add the Namespace to --with\n")
 	sallyportWith(t, otherYAML, append(args, "team-a", "--webhooks", "poddefault,projectlimit")...).wantOK(t)

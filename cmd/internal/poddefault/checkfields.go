@@ -61,8 +61,8 @@ var (
 	}}
 	// Paths that begin with two dots are reserved for the kubelet.
 	fileInVolume = &format{check: func(text string) []string {
-		if strings.HasPrefix(text, "../webhooks") && !strings.HasPrefix(text, "../webhooks/") && text != "../webhooks" {
-			return []string{"must not start with '../webhooks'"}
+		if strings.HasPrefix(text, "..") && !strings.HasPrefix(text, "../") && text != ".." {
+			return []string{"must not start with '..'"}
 		}
 		return descending.check(text)
 	}}
@@ -96,8 +96,8 @@ func written(pattern string, length int) *format {
 }
 
 func noBacksteps(text string) []string {
-	if slices.Contains(strings.Split(text, "/"), "../webhooks") {
-		return []string{"must not contain '../webhooks'"}
+	if slices.Contains(strings.Split(text, "/"), "..") {
+		return []string{"must not contain '..'"}
 	}
 	return nil
 }

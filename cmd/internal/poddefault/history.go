@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/managedfields"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/managedfields"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 

@@ -48,7 +48,7 @@ type change struct {
 
 // texts are written where there was another text.
 var texts = []string{
-	"", "../../../test", "../x", "..x", "a/../b", "/abs", "rel/x", "a b", "A_B", "-x-", "a.b", "a..b", "a=b", "a:b", "a,b", "é", "1", "0", "-1", "1.5", "1500m", "3Mi",
+	"", "..", "../x", "..x", "a/../b", "/abs", "rel/x", "a b", "A_B", "-x-", "a.b", "a..b", "a=b", "a:b", "a,b", "é", "1", "0", "-1", "1.5", "1500m", "3Mi",
 	"true", "localhost/x", "a/b", "a/b/c", "kubernetes.io/a", "requests.cpu", "metadata.labels['a b']", "${namespace}", "${pod.labels['use']}", "$(A)",
 	strings.Repeat("a", 16), strings.Repeat("a", 64), strings.Repeat("a", 254), strings.Repeat("a.", 40) + "a", strings.Repeat("a", 5000),
 }

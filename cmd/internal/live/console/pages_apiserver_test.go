@@ -69,7 +69,7 @@ func testPodPage(t *testing.T, w *world) {
 
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=pod&name=gone", http.StatusNotFound), "There is no such object")
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=secret&name=user-gcp-sa", http.StatusBadRequest), "no kind &#34;secret&#34; that has pods is known")
-	w.page(t, "", "/pod?namespace=team-c&type=pod&name=../../../../internal", http.StatusBadRequest)
+	w.page(t, "", "/pod?namespace=team-c&type=pod&name=..", http.StatusBadRequest)
 	w.page(t, "", "/pod?namespace=team-c&type=pod&name=a%2f..%2f..%2fsecrets", http.StatusBadRequest)
 }
 

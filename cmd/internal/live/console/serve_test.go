@@ -99,8 +99,8 @@ func TestOnlyProxiesWithACertificateMayNameUsers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.HasPrefix(tc.path, "../../../../internal") {
-				request.URL.Path = strings.TrimPrefix(tc.path, "../../../../internal")
+			if strings.HasPrefix(tc.path, "..") {
+				request.URL.Path = strings.TrimPrefix(tc.path, "..")
 			}
 			if tc.user != "" {
 				request.Header.Set("X-User", tc.user)

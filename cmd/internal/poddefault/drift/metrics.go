@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/share"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/share"
 )
 
 // maxSeries limits the time series: PodDefaults come and go, and their authors must not
