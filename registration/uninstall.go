@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 
+	"k8s.io/client-go/util/retry"
+
 	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
@@ -128,7 +130,12 @@ func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error)
 func RemoveConversions(ctx context.Context, client crdclient.Interface, crds []string, o RemoveOptions) ([]Removal, error) {
 	var out []Removal
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(crds))) {
-		removal, err := removeConversion(ctx, client, name, o)
+		var removal *Removal
+		// The API server writes the status of definitions at any time.
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+			removal, err = removeConversion(ctx, client, name, o)
+			return err
+		})
 		if err != nil {
 			return out, fmt.Errorf("%s %s: %w", definitionKind, name, err)
 		}

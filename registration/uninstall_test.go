@@ -3,15 +3,19 @@
 package registration_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -155,7 +159,7 @@ func testRemoveConversions(t *testing.T, config *rest.Config) {
 		{Object: "customresourcedefinition.apiextensions.k8s.io/" + cams, Action: registration.Changed, Why: "its conversion strategy is None"},
 	}
 	for _, dryRun := range []bool{true, false} {
-		got, err := registration.RemoveConversions(t.Context(), crds, []string{cams, "none.conversion.example.com", axles}, registration.RemoveOptions{DryRun: dryRun})
+		got, err := registration.RemoveConversions(t.Context(), &changedMeanwhile{CustomResourceDefinitionInterface: crds}, []string{cams, "none.conversion.example.com", axles}, registration.RemoveOptions{DryRun: dryRun})
 		wantRemovals(t, got, err, want...)
 		strategy := apiextensionsv1.NoneConverter
 		if dryRun {
@@ -166,6 +170,23 @@ func testRemoveConversions(t *testing.T, config *rest.Config) {
 			t.Errorf("dry run %v: %+v, %v", dryRun, live.Spec.Conversion, err)
 		}
 	}
+}
+
+// changedMeanwhile is a client of definitions that another client writes just before its first patch.
+type changedMeanwhile struct {
+	apiextensionsclient.CustomResourceDefinitionInterface
+	changed bool
+}
+
+func (c *changedMeanwhile) Patch(ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	if !c.changed {
+		c.changed = true
+		now := fmt.Sprintf(`{"metadata":{"annotations":{"changed":%q}}}`, time.Now())
+		if _, err := c.CustomResourceDefinitionInterface.Patch(ctx, name, types.MergePatchType, []byte(now), metav1.PatchOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	return c.CustomResourceDefinitionInterface.Patch(ctx, name, patchType, data, options, subresources...)
 }
 
 func TestStaticManifestsAreRemovedIfTheyAreOurs(t *testing.T) {
