@@ -352,7 +352,7 @@ definitions:
 	@cd $(operator_module) && $(GO) tool -modfile=$(CURDIR)/tools/go.mod controller-gen \
 		object:headerFile=$(CURDIR)/tools/boilerplate.go.txt crd paths=./api/... output:crd:dir=config/crd
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
-	@$(GO) test ./cmd/internal/poddefault -run GeneratedSchemas -update >/dev/null
+	@$(GO) test ./cmd/internal/poddefault/validate -run GeneratedSchemas -update >/dev/null
 
 # The console's pages, from their templates.
 .PHONY: templates

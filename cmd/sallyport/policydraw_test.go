@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // The generators use few names, so that PodDefaults and pods often conflict, and a pod often
@@ -314,14 +314,14 @@ func drawnPod(t *rapid.T, pds []*kubeflowv1alpha1.PodDefault) *corev1.Pod {
 	}
 	switch rapid.IntRange(0, 19).Draw(t, "exempt") {
 	case 0:
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, poddefault.ExcludeAnnotation, rapid.SampledFrom([]string{"true", "false"}).Draw(t, "exclude"))
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, meta.ExcludeAnnotation, rapid.SampledFrom([]string{"true", "false"}).Draw(t, "exclude"))
 	case 1:
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, poddefault.MirrorAnnotation, "x")
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, meta.MirrorAnnotation, "x")
 		pod.Spec.NodeName, pod.Spec.ServiceAccountName = "node", "" // or the API server refuses it
 	case 2:
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, poddefault.DecisionsAnnotation, rapid.SampledFrom([]string{"pd-0", "pd-0,pd-1", "other"}).Draw(t, "decisions"))
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, meta.DecisionsAnnotation, rapid.SampledFrom([]string{"pd-0", "pd-0,pd-1", "other"}).Draw(t, "decisions"))
 	case 3:
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, poddefault.Mark("pd-0"), "6")
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, meta.Mark("pd-0"), "6")
 	}
 	defaultPod(pod)
 	return pod

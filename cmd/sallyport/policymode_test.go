@@ -25,6 +25,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/export"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // TestPoliciesWebhookAndReviewAgree draws pods, and PodDefaults that can be exported. The
@@ -103,7 +104,7 @@ func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
 			if diff := cmp.Diff(plain(rt, pod), plain(rt, got)); diff != "" {
 				injected++
 			}
-			if got.Annotations[poddefault.DecisionsAnnotation] != "" {
+			if got.Annotations[meta.DecisionsAnnotation] != "" {
 				selected++
 			}
 			again, err := compiled.mutate(t.Context(), got.DeepCopy())

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -15,10 +16,6 @@ const (
 	required  = "requiredDuringSchedulingIgnoredDuringExecution"
 	preferred = "preferredDuringSchedulingIgnoredDuringExecution"
 )
-
-// maxNodeTerms limits the terms of one object, and the product when several objects
-// have several terms each.
-const maxNodeTerms = 100
 
 var nodeTermTokens = []string{"affinity", "nodeAffinity", required, "nodeSelectorTerms"}
 
@@ -101,7 +98,7 @@ func (m *merge) narrow(c *Compiled) {
 		n = len(wanted)
 	}
 	for i := range terms {
-		if n > maxNodeTerms || b.spent() {
+		if n > validate.MaxNodeTerms || b.spent() {
 			break
 		}
 		term := terms[i].parse(b)
@@ -110,8 +107,8 @@ func (m *merge) narrow(c *Compiled) {
 			n += len(wanted) - 1
 		}
 	}
-	if n > maxNodeTerms {
-		m.conflict(conflict{object: c, alone: true}, "%s: required node affinity would have more than %d terms", c, maxNodeTerms)
+	if n > validate.MaxNodeTerms {
+		m.conflict(conflict{object: c, alone: true}, "%s: required node affinity would have more than %d terms", c, validate.MaxNodeTerms)
 		return
 	}
 	if b.spent() {

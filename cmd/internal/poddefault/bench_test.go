@@ -78,13 +78,13 @@ func largePod(b *testing.B, raw []byte, variables, volumes int) []byte {
 func BenchmarkSteps(b *testing.B) {
 	raw := benchmarkPod(b)
 	settings := DefaultSettings()
-	meta, _ := readMetadata(raw)
-	chosen, err := benchmarkIndex(1).Select(b.Context(), meta.namespace, meta.labels)
+	md, _ := readMetadata(raw)
+	chosen, err := benchmarkIndex(1).Select(b.Context(), md.namespace, md.labels)
 	if err != nil {
 		b.Fatal(err)
 	}
 	pod := func() *pod {
-		p, _ := readPod(raw, meta, chosen, newBounds(b.Context()))
+		p, _ := readPod(raw, md, chosen, newBounds(b.Context()))
 		return p
 	}
 	b.Run("metadata", func(b *testing.B) {

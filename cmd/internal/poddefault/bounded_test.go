@@ -425,12 +425,12 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 			work := func(n int) int {
 				raw, objects := c.make(n)
 				b := newBounds(t.Context())
-				meta, _ := readMetadata(raw)
-				chosen, err := choose(&b, indexOf(objects...), testNamespace, &meta, false, nil)
+				md, _ := readMetadata(raw)
+				chosen, err := choose(&b, indexOf(objects...), testNamespace, &md, false, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, _ := readPod(raw, meta, chosen.objects, b.another())
+				p, _ := readPod(raw, md, chosen.objects, b.another())
 				m := mergeAll(p, chosen, nil, &settings)
 				if err := m.beyond(); err != nil {
 					t.Fatalf("%d: %v", n, err)

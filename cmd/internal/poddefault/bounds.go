@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Limits for one pod. No pod that a cluster can run reaches any of them. Together they
@@ -176,7 +177,7 @@ func (m *merge) orExclude(c *Compiled) string {
 	if !c.allowExclude {
 		return ""
 	}
-	return ", or exclude the pod with the annotation " + ExcludeAnnotation + `: "true"`
+	return ", or exclude the pod with the annotation " + meta.ExcludeAnnotation + `: "true"`
 }
 
 // told returns the warnings, with a count of those left out.

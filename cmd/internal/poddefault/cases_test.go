@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -38,8 +39,8 @@ spec:
   env: [{name: A, value: b}]
 `))
 	for name, metadata := range map[string]map[string]any{
-		"a pod with the exclude annotation":        {"annotations": map[string]string{ExcludeAnnotation: "true"}},
-		"a mirror pod":                             {"annotations": map[string]string{MirrorAnnotation: "any"}},
+		"a pod with the exclude annotation":        {"annotations": map[string]string{meta.ExcludeAnnotation: "true"}},
+		"a mirror pod":                             {"annotations": map[string]string{meta.MirrorAnnotation: "any"}},
 		"a pod of a namespace without PodDefaults": {"namespace": "elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +54,7 @@ spec:
 		})
 	}
 	t.Run("the exclude annotation counts only with the value true", func(t *testing.T) {
-		raw := []byte(`{"metadata":{"annotations":{"` + ExcludeAnnotation + `":"yes"}},"spec":{"containers":[{"name":"c"}]}}`)
+		raw := []byte(`{"metadata":{"annotations":{"` + meta.ExcludeAnnotation + `":"yes"}},"spec":{"containers":[{"name":"c"}]}}`)
 		if resp := handle(t, raw, everything...); len(resp.Patch) == 0 {
 			t.Error("the pod was left alone")
 		}

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +19,9 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -43,7 +44,7 @@ type identity struct {
 	uid                              types.UID
 	generation                       int64
 	title                            string // for messages; unique
-	decision                         string // the object's name in [DecisionsAnnotation]
+	decision                         string // the object's name in [meta.DecisionsAnnotation]
 	version                          string // see Version
 	revision                         string // see Revision
 
@@ -133,9 +134,9 @@ func pack(pd *kubeflowv1alpha1.PodDefault, before *Compiled, revisions revision.
 // packCluster is [pack] for a ClusterPodDefault.
 func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Compiled, revisions revision.Source) *Compiled {
 	c := &Compiled{}
-	c.title, c.decision = "ClusterPodDefault "+cpd.Name, ClusterDecision+cpd.Name
-	c.name, c.allowExclude = c.decision[len(ClusterDecision):], cpd.Spec.AllowExclude
-	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, &cpd.Status, cpd.Spec.NamespaceSelector, CheckCluster(&cpd.Spec, field.NewPath("spec")))
+	c.title, c.decision = "ClusterPodDefault "+cpd.Name, meta.ClusterDecision+cpd.Name
+	c.name, c.allowExclude = c.decision[len(meta.ClusterDecision):], cpd.Spec.AllowExclude
+	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, &cpd.Status, cpd.Spec.NamespaceSelector, validate.ClusterSpec(&cpd.Spec, field.NewPath("spec")))
 	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		// An invalid selector is among the problems.
 		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {
@@ -149,26 +150,26 @@ func packCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Compiled, rev
 // pack fills in the fields common to both kinds. Errs are the problems specific to this
 // kind.
 func (c *Compiled) pack(
-	meta *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus,
+	md *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus,
 	namespaces *metav1.LabelSelector, errs field.ErrorList,
 ) {
-	uid, version := string(meta.UID), versionOf(meta.UID, &spec.Selector, namespaces)
-	c.packed = encodedSpec(spec)
+	uid, version := string(md.UID), versionOf(md.UID, &spec.Selector, namespaces)
+	c.packed = meta.EncodedSpec(spec)
 	c.size, c.credentials = len(c.packed), bringsCredentials(c.packed)
-	tooMuch := limits(spec, c.size, field.NewPath("spec"))
+	tooMuch := validate.Limits(spec, c.size, field.NewPath("spec"))
 	name := ""
 	if len(tooMuch) == 0 {
 		name = RevisionOf(meaning(c.packed, namespaces, c.Cluster() && c.allowExclude))
 	}
 	// One allocation: the garbage collector would scan each string separately.
-	all := meta.ResourceVersion + uid + version + name
-	c.resourceVersion, all = all[:len(meta.ResourceVersion)], all[len(meta.ResourceVersion):]
+	all := md.ResourceVersion + uid + version + name
+	c.resourceVersion, all = all[:len(md.ResourceVersion)], all[len(md.ResourceVersion):]
 	c.uid, all = types.UID(all[:len(uid)]), all[len(uid):]
 	c.version, c.revision = all[:len(version)], all[len(version):]
-	c.generation, c.namespaceSelector = meta.Generation, namespaces
+	c.generation, c.namespaceSelector = md.Generation, namespaces
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.group, c.connects, c.rolls = spec.ExclusiveGroup, connectionsOf(spec), spec.Rollout.DeepCopy()
-	c.forms, c.status = uiSelectable(&spec.Selector), compact(status)
+	c.forms, c.status = validate.UISelectable(&spec.Selector), compact(status)
 	c.labels = entries(spec.Labels)
 	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
 		c.selector = selector
@@ -178,7 +179,7 @@ func (c *Compiled) pack(
 		c.packed, c.additions = nil, c.onlyMark() // too large for any pod, so too large to keep
 		return
 	}
-	c.problem = problemOf(append(errorsOf(spec), errs...))
+	c.problem = problemOf(append(validate.Errors(spec), errs...))
 }
 
 // unpack computes the additions once and returns the object. An [Index] returns
@@ -196,19 +197,19 @@ func (c *Compiled) unpack() *Compiled {
 		}
 		c.annotations = entries(spec.Annotations)
 		c.compileSpec(spec)
-		if spec.Substitute && hasPlaceholders(spec) {
+		if spec.Substitute && meta.HasPlaceholders(spec) {
 			c.template = spec
 		}
-		c.strayMounts = strayMounts(spec)
+		c.strayMounts = validate.StrayMounts(spec)
 	})
 	return c
 }
 
 func (c *Compiled) markOf() string {
 	if c.Cluster() {
-		return ClusterMark(c.name)
+		return meta.ClusterMark(c.name)
 	}
-	return Mark(c.name)
+	return meta.Mark(c.name)
 }
 
 // onlyMark returns additions that so far are only the mark.
@@ -270,7 +271,7 @@ func (c *Compiled) Cluster() bool { return c.namespace == "" }
 // String names the object in messages: "PodDefault team-a/proxy".
 func (c *Compiled) String() string { return c.title }
 
-// compileList encodes the elements. The first element with a key wins. [Check] reports
+// compileList encodes the elements. The first element with a key wins. [validate.Spec] reports
 // where that is wrong.
 func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 	if len(values) == 0 {
@@ -308,41 +309,4 @@ func entries(m map[string]string) []entry {
 		out = append(out, entry{key, m[key]})
 	}
 	return out
-}
-
-// strayMounts returns volumes that the object mounts, or reads variables from, and does
-// not contain. The pod or another PodDefault may have them.
-func strayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
-	var stray []string
-	known := make(map[string]bool, len(spec.Volumes)) // volumes of the object, and those already reported
-	for i := range spec.Volumes {
-		known[spec.Volumes[i].Name] = true
-	}
-	look := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice, env []corev1.EnvVar) {
-		var names []string
-		for i := range env {
-			if source := env[i].ValueFrom; source != nil && source.FileKeyRef != nil {
-				names = append(names, source.FileKeyRef.VolumeName)
-			}
-		}
-		for i := range mounts {
-			names = append(names, mounts[i].Name)
-		}
-		for i := range devices {
-			names = append(names, devices[i].Name)
-		}
-		for _, name := range names {
-			if !known[name] {
-				known[name] = true
-				stray = append(stray, name)
-			}
-		}
-	}
-	look(spec.VolumeMounts, spec.VolumeDevices, spec.Env)
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Sidecars} {
-		for i := range list {
-			look(list[i].VolumeMounts, list[i].VolumeDevices, list[i].Env)
-		}
-	}
-	return stray
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -286,7 +287,7 @@ func (m *merge) remedy() string {
 		ways = append(ways, "change one selector, or set spec.conflictPolicy")
 	}
 	if exclude {
-		ways = append(ways, "exclude the pod with the annotation "+ExcludeAnnotation+`: "true"`)
+		ways = append(ways, "exclude the pod with the annotation "+meta.ExcludeAnnotation+`: "true"`)
 	}
 	text := strings.Join(ways, ", or ")
 	return strings.ToUpper(text[:1]) + text[1:]

@@ -30,6 +30,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -80,16 +82,6 @@ func (c *Compiled) connecting() (revisions []*Compiled) {
 		revisions = append(revisions, stable)
 	}
 	return revisions
-}
-
-// connections checks what the selectors need.
-func (c *checker) connections(path *field.Path) {
-	switch selector := c.spec.VolumesFromSecretSelector; {
-	case selector != nil && c.spec.SecretsMountPath == "":
-		c.required(child(path, "secretsMountPath"), "volumesFromSecretSelector needs it")
-	case selector == nil && c.spec.SecretsMountPath != "":
-		c.invalid(child(path, "secretsMountPath"), c.spec.SecretsMountPath, "may be set beside volumesFromSecretSelector alone")
-	}
 }
 
 // secrets are the labels of the Secrets of a namespace, by name.
@@ -280,9 +272,9 @@ func (c *Compiled) with(all secrets) *Compiled {
 			found.add(name)
 		}
 	}
-	out := &Compiled{identity: c.identity, packed: encodedSpec(spec)}
+	out := &Compiled{identity: c.identity, packed: meta.EncodedSpec(spec)}
 	out.size = len(out.packed)
-	if out.problem = problemOf(append(limits(spec, out.size, path), errorsOf(spec)...)); out.problem != nil {
+	if out.problem = problemOf(append(validate.Limits(spec, out.size, path), validate.Errors(spec)...)); out.problem != nil {
 		return c.without(out.problem)
 	}
 	return out.unpack()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 )
 
 func connecting(t testing.TB) *kubeflowv1alpha1.PodDefault {
@@ -230,7 +231,7 @@ func TestCheckOfSelectorsOfSecrets(t *testing.T) {
 		`{envFromSecretSelector: {}, volumesFromSecretSelector: {}, secretsMountPath: /a}`:            "",
 		`{envFromSecretSelector: {matchExpressions: [{key: a, operator: In, values: [b]}]}, env: []}`: "",
 	} {
-		errs, _ := Check(parseSpec(t, spec), field.NewPath("spec"))
+		errs, _ := validate.Spec(parseSpec(t, spec), field.NewPath("spec"))
 		if len(errs) != min(1, len(want)) || len(errs) == 1 && errs[0].Field != want {
 			t.Errorf("%s: %v, want one error at %q", spec, errs, want)
 		}

@@ -267,8 +267,8 @@ func (l *lists) list(ctx context.Context, namespace string) (map[string]version,
 			return nil, err
 		}
 		for i := range page.Items {
-			meta := &page.Items[i]
-			out[meta.Name] = version{uid: meta.UID, generation: meta.Generation}
+			md := &page.Items[i]
+			out[md.Name] = version{uid: md.UID, generation: md.Generation}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return out, nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 const (
@@ -213,7 +214,7 @@ func (w *Watcher) Known(namespace, decision string) bool {
 	if w.Namespaces.Get(types.NamespacedName{Name: namespace}) == nil {
 		return false
 	}
-	if name, ofCluster := strings.CutPrefix(decision, ClusterDecision); ofCluster {
+	if name, ofCluster := strings.CutPrefix(decision, meta.ClusterDecision); ofCluster {
 		return w.ClusterPodDefaults.Get(types.NamespacedName{Name: name}) != nil
 	}
 	return decision == "" || w.PodDefaults.Get(types.NamespacedName{Namespace: namespace, Name: decision}) != nil

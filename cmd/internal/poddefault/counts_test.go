@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 func TestDecisionsAreCountedByObject(t *testing.T) {
@@ -136,7 +137,7 @@ func TestSeriesOfDeletedObjectsLeave(t *testing.T) {
 	counts := newCounts(t, func(namespace, decision string) bool { return !gone[namespace] && !gone[namespace+"/"+decision] })
 	counts.now = func() time.Time { return now }
 	add := func() {
-		for _, of := range []series{{"team-a", "kept", "applied"}, {"team-a", "deleted", "applied"}, {"team-b", "one", "applied"}, {"team-b", ClusterDecision + "all", "applied"}} {
+		for _, of := range []series{{"team-a", "kept", "applied"}, {"team-a", "deleted", "applied"}, {"team-b", "one", "applied"}, {"team-b", meta.ClusterDecision + "all", "applied"}} {
 			counts.add(of)
 		}
 		counts.withoutName(series{"team-b", "", "applied"}).value++

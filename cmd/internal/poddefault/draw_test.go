@@ -12,6 +12,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Pods and objects with fields that Kubeflow does not have. Generators for the common
@@ -200,7 +201,7 @@ func drawRichPod(t *rapid.T) *corev1.Pod {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
-		pod.Annotations[limitRangerAnnotation] = limitRangerPrefix + "cpu, memory request for container main-0; cpu limit for container main-0"
+		pod.Annotations[meta.LimitRangerAnnotation] = limitRangerPrefix + "cpu, memory request for container main-0; cpu limit for container main-0"
 	}
 	return pod
 }

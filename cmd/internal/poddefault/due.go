@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Due returns the injecting objects that a pod with these labels and annotations would be
@@ -24,12 +26,12 @@ func Due(ctx context.Context, source Source, namespace, workload string, labels,
 }
 
 // due is [Due].
-func (meta *metadata) due(ctx context.Context, source Source, namespace string) (due []*Compiled, exempted []Exempted, err error) {
-	if meta.annotations.Has(MirrorAnnotation) {
+func (md *metadata) due(ctx context.Context, source Source, namespace string) (due []*Compiled, exempted []Exempted, err error) {
+	if md.annotations.Has(meta.MirrorAnnotation) {
 		return nil, nil, nil
 	}
 	b := newBounds(ctx)
-	chosen, err := choose(&b, source, namespace, meta, meta.annotations.Get(ExcludeAnnotation) == "true", nil)
+	chosen, err := choose(&b, source, namespace, md, md.annotations.Get(meta.ExcludeAnnotation) == "true", nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,14 +57,14 @@ func (c *Compiled) Mark() string { return c.markOf() }
 // Recorded reports whether an annotation of a pod says what was, or must not be, applied
 // to it.
 func Recorded(key string) bool {
-	return key == ExcludeAnnotation || key == MirrorAnnotation || key == DecisionsAnnotation || key == RevisionsAnnotation || isMark(key) ||
-		strings.HasPrefix(key, SkipPrefix) || strings.HasPrefix(key, ClusterSkipPrefix)
+	return key == meta.ExcludeAnnotation || key == meta.MirrorAnnotation || key == meta.DecisionsAnnotation || key == RevisionsAnnotation || isMark(key) ||
+		strings.HasPrefix(key, meta.SkipPrefix) || strings.HasPrefix(key, meta.ClusterSkipPrefix)
 }
 
 // PassedOver reports whether a pod without the mark of an object was created when the
 // object was as it is now. It was then skipped, or left out because a volume is missing.
 func (c *Compiled) PassedOver(annotations map[string]string) bool {
-	if !listedAmong(annotations[DecisionsAnnotation], []*Compiled{c})[c.decision] {
+	if !listedAmong(annotations[meta.DecisionsAnnotation], []*Compiled{c})[c.decision] {
 		return false
 	}
 	if skipped, ok := annotations[c.skipMark()]; ok {
@@ -78,8 +80,8 @@ type CarriedMark struct {
 	// Revision is what the pod records in [RevisionsAnnotation]; empty if it does not.
 	Revision string
 	Cluster  bool
-	// Name is that of the object. It may be cut as in [Mark] if the pod does not list the
-	// object in [DecisionsAnnotation].
+	// Name is that of the object. It may be cut as in [meta.Mark] if the pod does not list the
+	// object in [meta.DecisionsAnnotation].
 	Name string
 }
 
@@ -101,17 +103,17 @@ func Marks(annotations map[string]string) []CarriedMark {
 		}
 		if listed == nil {
 			listed, revisions = map[string]string{}, map[string]string{}
-			for decision := range strings.SplitSeq(annotations[DecisionsAnnotation], ",") {
-				listed[markFor(decision)] = strings.TrimPrefix(decision, ClusterDecision)
+			for decision := range strings.SplitSeq(annotations[meta.DecisionsAnnotation], ",") {
+				listed[markFor(decision)] = strings.TrimPrefix(decision, meta.ClusterDecision)
 			}
 			for decision, revision := range revisionsIn(annotations[RevisionsAnnotation]) {
 				revisions[markFor(decision)] = revision
-				listed[markFor(decision)] = strings.TrimPrefix(decision, ClusterDecision)
+				listed[markFor(decision)] = strings.TrimPrefix(decision, meta.ClusterDecision)
 			}
 		}
-		m := CarriedMark{Annotation: key, Value: annotations[key], Revision: revisions[key], Cluster: strings.HasPrefix(key, ClusterMarkPrefix)}
+		m := CarriedMark{Annotation: key, Value: annotations[key], Revision: revisions[key], Cluster: strings.HasPrefix(key, meta.ClusterMarkPrefix)}
 		if m.Name = listed[key]; m.Name == "" {
-			m.Name = strings.TrimPrefix(strings.TrimPrefix(key, MarkPrefix), ClusterMarkPrefix)
+			m.Name = strings.TrimPrefix(strings.TrimPrefix(key, meta.MarkPrefix), meta.ClusterMarkPrefix)
 		}
 		out = append(out, m)
 	}
@@ -134,15 +136,15 @@ func (c *Compiled) MarkNow() CarriedMark {
 	return CarriedMark{Annotation: c.markOf(), Value: c.resourceVersion, Revision: c.revision, Cluster: c.Cluster(), Name: c.name}
 }
 
-// markFor returns the mark of an object named as in [DecisionsAnnotation].
+// markFor returns the mark of an object named as in [meta.DecisionsAnnotation].
 func markFor(decision string) string {
-	if cluster, ok := strings.CutPrefix(decision, ClusterDecision); ok {
-		return ClusterMark(cluster)
+	if cluster, ok := strings.CutPrefix(decision, meta.ClusterDecision); ok {
+		return meta.ClusterMark(cluster)
 	}
-	return Mark(decision)
+	return meta.Mark(decision)
 }
 
 // isMark reports whether an annotation is the mark of an object.
 func isMark(key string) bool {
-	return strings.HasPrefix(key, MarkPrefix) || strings.HasPrefix(key, ClusterMarkPrefix) && !strings.HasPrefix(key, ClusterSkipPrefix)
+	return strings.HasPrefix(key, meta.MarkPrefix) || strings.HasPrefix(key, meta.ClusterMarkPrefix) && !strings.HasPrefix(key, meta.ClusterSkipPrefix)
 }

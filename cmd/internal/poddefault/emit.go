@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -176,7 +177,7 @@ func (m *merge) auditAnnotations() map[string]string {
 
 // The places of annotations that most pods get.
 var (
-	decisionsPath = annotationsPath + jsonpatch.Pointer(DecisionsAnnotation)
+	decisionsPath = annotationsPath + jsonpatch.Pointer(meta.DecisionsAnnotation)
 	revisionsPath = annotationsPath + jsonpatch.Pointer(RevisionsAnnotation)
 )
 
@@ -205,7 +206,7 @@ func (e *emitter) metadata(m *merge) {
 	e.append(labels)
 	// Most pods have annotations and get only new ones, which need no search.
 	onlyNew := p.rawAnnotations.Kind() == '{' && len(m.annotations)+len(m.skipped) == 0 &&
-		!p.annotations.Has(DecisionsAnnotation) && !p.annotations.Has(RevisionsAnnotation)
+		!p.annotations.Has(meta.DecisionsAnnotation) && !p.annotations.Has(RevisionsAnnotation)
 	for _, c := range m.applied {
 		switch {
 		case isIn(m.passed, c):
@@ -227,7 +228,7 @@ func (e *emitter) metadata(m *merge) {
 		}
 		e.origin("sallyport", "metadata", "annotations", RevisionsAnnotation)
 	}
-	listed := p.annotations.Get(DecisionsAnnotation)
+	listed := p.annotations.Get(meta.DecisionsAnnotation)
 	before := listedAmong(listed, skippedObjects(m.skipped))
 	for _, s := range m.skipped {
 		// An earlier call may have skipped the object for another reason.
@@ -238,10 +239,10 @@ func (e *emitter) metadata(m *merge) {
 	value := decisions(listed, m.applied, m.invalid, m.audited, skippedObjects(m.skipped), m.outside)
 	if onlyNew {
 		e.set(decisionsPath, quote(value), nil)
-		e.origin("sallyport", "metadata", "annotations", DecisionsAnnotation)
+		e.origin("sallyport", "metadata", "annotations", meta.DecisionsAnnotation)
 		return
 	}
-	annotate(DecisionsAnnotation, value, "sallyport")
+	annotate(meta.DecisionsAnnotation, value, "sallyport")
 	e.append(annotations)
 }
 

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -105,7 +106,7 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 				})
 				resp := handle(rapidTB{t, rt}, raw, pds...)
 				after := string(cases.Apply(rapidTB{t, rt}, raw, resp))
-				if resp.Allowed && strings.Contains(after, Mark("a")+`"`) && strings.Contains(after, Mark("b")+`"`) {
+				if resp.Allowed && strings.Contains(after, meta.Mark("a")+`"`) && strings.Contains(after, meta.Mark("b")+`"`) {
 					together = fmt.Sprint(labels)
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // ExemptAnnotation of a namespace exempts pods from objects until a time. See
@@ -29,7 +31,7 @@ const (
 // An Exemption exempts pods of a namespace from objects until a time.
 type Exemption struct {
 	Until time.Time `json:"until"`
-	// Objects are named as in [DecisionsAnnotation].
+	// Objects are named as in [meta.DecisionsAnnotation].
 	Objects []string `json:"podDefaults"`
 	// Workload is "*", or the kind and name of a pod's controller, or of the
 	// Deployment, CronJob or Notebook above it: "Deployment/web".
@@ -83,7 +85,7 @@ func parseExemption(fields []string) (Exemption, error) {
 		errs = append(errs, errors.New("UNTIL must be a time as in RFC 3339, such as 2006-01-02T15:04:05Z"))
 	}
 	for i, name := range e.Objects {
-		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, ClusterDecision))) > 0 {
+		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, meta.ClusterDecision))) > 0 {
 			errs = append(errs, errors.New("OBJECTS must be names of PodDefaults, and cluster/NAME for ClusterPodDefaults, separated by commas"))
 			break
 		}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/test/cases"
@@ -149,7 +150,7 @@ func TestExemptions(t *testing.T) {
 			if got := variableNames(after); got != tc.want {
 				t.Errorf("the pod gets %q, want %q", got, tc.want)
 			}
-			if decided, _ := rawjson.Lookup(after, "metadata", "annotations", DecisionsAnnotation); string(decided) != `"`+tc.decision+`"` {
+			if decided, _ := rawjson.Lookup(after, "metadata", "annotations", meta.DecisionsAnnotation); string(decided) != `"`+tc.decision+`"` {
 				t.Errorf("decided: %s, want %s", decided, tc.decision)
 			}
 			if again := handleFrom(t, after, index); !again.Allowed || len(again.Patch) > 0 {
@@ -178,7 +179,7 @@ func variableNames(raw []byte) string {
 // A pod that excludes itself may still be exempt from what it cannot exclude itself from.
 func TestExemptionsOfExcludedPods(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	raw := []byte(`{"metadata":{"annotations":{"` + ExcludeAnnotation + `":"true"},"labels":{"proxied":"true"}},"spec":{"containers":[{"name":"c"}]}}`)
+	raw := []byte(`{"metadata":{"annotations":{"` + meta.ExcludeAnnotation + `":"true"},"labels":{"proxied":"true"}},"spec":{"containers":[{"name":"c"}]}}`)
 	if got := variableNames(cases.Apply(t, raw, handleFrom(t, raw, exemptIndex(t, "", &now)))); got != "AUDIT" {
 		t.Errorf("without exemptions: %q", got)
 	}
@@ -189,11 +190,11 @@ func TestExemptionsOfExcludedPods(t *testing.T) {
 
 func TestNamesOfWorkloads(t *testing.T) {
 	owned := func(kind, name, hash string) *metav1.ObjectMeta {
-		meta := &metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{Kind: "Other", Name: "o"}, {Kind: kind, Name: name, Controller: new(true)}}}
+		md := &metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{Kind: "Other", Name: "o"}, {Kind: kind, Name: name, Controller: new(true)}}}
 		if hash != "" {
-			meta.Labels = map[string]string{"pod-template-hash": hash}
+			md.Labels = map[string]string{"pod-template-hash": hash}
 		}
-		return meta
+		return md
 	}
 	for want, pods := range map[string][]*metav1.ObjectMeta{
 		"ReplicaSet/web":  {owned("ReplicaSet", "web-5d4f", "5d4f"), owned("ReplicaSet", "web", "")},
@@ -213,9 +214,9 @@ func TestNamesOfWorkloads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			meta, ok := readMetadata(raw)
+			md, ok := readMetadata(raw)
 			b := newBounds(t.Context())
-			if got := workloadOf(&meta, &b).unit; !ok || got != want {
+			if got := workloadOf(&md, &b).unit; !ok || got != want {
 				t.Errorf("%s: %s, want %s", raw, got, want)
 			}
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // The API server validates a pod after the webhooks have changed it, and its error
@@ -233,7 +235,7 @@ func (m *merge) escalation(t *container) {
 
 // whole reports whether a resource's request must equal its limit.
 func whole(name string) bool {
-	return extended(corev1.ResourceName(name)) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
+	return meta.Extended(corev1.ResourceName(name)) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 }
 
 // figures: for resources that cannot be overcommitted, the request equals the limit.

@@ -20,12 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // GoneAnnotation lists objects that selected the pod until recently but were deleted or
 // now select other pods, each as NAME#VERSION with the name as in
-// [DecisionsAnnotation], sorted and separated by commas. It tells a reader with an
+// [meta.DecisionsAnnotation], sorted and separated by commas. It tells a reader with an
 // outdated index that nothing is missing from the pod. See [Watcher.TellGone].
 const GoneAnnotation = "sallyport.io/poddefaults-gone"
 
@@ -42,8 +43,8 @@ const (
 func (c *Compiled) Version() string { return c.version }
 
 func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
-	buffer := encoding.Get().(*[]byte)
-	defer encoding.Put(buffer)
+	buffer := meta.Encoding.Get().(*[]byte)
+	defer meta.Encoding.Put(buffer)
 	encoded := append((*buffer)[:0], '[') //nolint:gocritic // the buffer is put back
 	for i, part := range [...]any{uid, selector, namespaces} {
 		if i > 0 {
@@ -135,21 +136,21 @@ func (w *Watcher) TellGone(next admission.Handler) admission.Handler {
 		if err != nil || !response.Allowed || w.gone.none() || req.Operation != admissionv1.Create || req.SubResource != "" {
 			return response, err
 		}
-		meta, ok := readMetadata(req.Object.Raw)
-		if !ok || meta.annotations.Has(MirrorAnnotation) || meta.annotations.Get(ExcludeAnnotation) == "true" {
+		md, ok := readMetadata(req.Object.Raw)
+		if !ok || md.annotations.Has(meta.MirrorAnnotation) || md.annotations.Get(meta.ExcludeAnnotation) == "true" {
 			return response, nil
 		}
-		namespace := meta.namespace
+		namespace := md.namespace
 		if namespace == "" {
 			namespace = req.Namespace
 		}
 		pod := labels.Set{}
-		for _, l := range meta.labels.list {
+		for _, l := range md.labels.list {
 			pod[string(l.key)] = string(l.value)
 		}
 		addedLabels(response.Patch, pod)
 		texts := w.gone.selected(namespace, w.index.labelsOf(namespace), pod)
-		told := meta.annotations.Get(GoneAnnotation)
+		told := md.annotations.Get(GoneAnnotation)
 		if told != "" {
 			texts = append(texts, strings.Split(told, ",")...)
 		}
@@ -159,7 +160,7 @@ func (w *Watcher) TellGone(next admission.Handler) admission.Handler {
 			return response, nil
 		}
 		out := *response
-		out.Patch = append(slices.Clip(response.Patch), tellGone(response.Patch, meta.rawAnnotations, value))
+		out.Patch = append(slices.Clip(response.Patch), tellGone(response.Patch, md.rawAnnotations, value))
 		return &out, nil
 	})
 }

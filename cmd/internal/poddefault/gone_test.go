@@ -22,6 +22,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -130,7 +131,7 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 		"one of the cluster is not in a list":  {func(w *goneWorld) { w.ClusterPodDefaults.Replace(nil) }, map[string]string{"old": "true"}, nil, everywhereGone},
 		"both":                                 {func(w *goneWorld) { deleted(Compile(old))(w); deleted(CompileCluster(everywhere))(w) }, map[string]string{"old": "true"}, nil, everywhereGone + "," + oldGone},
 		"that was long ago":                    {func(w *goneWorld) { deleted(Compile(old))(w); w.at = w.at.Add(keptGone + 1) }, map[string]string{"old": "true"}, nil, ""},
-		"the pod excludes itself":              {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{ExcludeAnnotation: "true"}, ""},
+		"the pod excludes itself":              {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{meta.ExcludeAnnotation: "true"}, ""},
 		"another replica has told of one more": {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
 	} {
 		t.Run(name, func(t *testing.T) {

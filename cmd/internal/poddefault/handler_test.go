@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 type failingSource struct{ err error }
@@ -120,12 +121,12 @@ func TestNamespaceOfTheRequestIsUsedAndNeverPatched(t *testing.T) {
 
 func TestMarksAreLegalAnnotations(t *testing.T) {
 	for _, name := range []string{"a", strings.Repeat("a", 52), strings.Repeat("a", 53), strings.Repeat("a.", 126) + "a"} {
-		_, part, _ := strings.Cut(Mark(name), "/")
+		_, part, _ := strings.Cut(meta.Mark(name), "/")
 		if len(part) > 63 || !strings.HasPrefix(part, "poddefault-") {
 			t.Errorf("the mark of a name of %d characters is %s", len(name), part)
 		}
 	}
-	if Mark(strings.Repeat("a", 60)) == Mark(strings.Repeat("a", 61)) {
+	if meta.Mark(strings.Repeat("a", 60)) == meta.Mark(strings.Repeat("a", 61)) {
 		t.Error("two long names have the same mark")
 	}
 }

@@ -34,7 +34,7 @@ func (c *Compiled) Selector() labels.Selector { return c.selector }
 // NamespaceSelector selects the namespaces of a ClusterPodDefault. Nil selects all.
 func (c *Compiled) NamespaceSelector() labels.Selector { return c.namespaces }
 
-// Decision is the object's name in [DecisionsAnnotation].
+// Decision is the object's name in [meta.DecisionsAnnotation].
 func (c *Compiled) Decision() string { return c.decision }
 
 // Injects reports whether the object may change pods: it is valid and not in mode

@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
@@ -105,16 +106,16 @@ func parseIndex(t testing.TB, data []byte, backwards bool) *Index {
 		}
 	}
 	for _, document := range documents {
-		meta := metav1.PartialObjectMetadata{}
-		if err := yaml.Unmarshal(document, &meta); err != nil {
+		md := metav1.PartialObjectMetadata{}
+		if err := yaml.Unmarshal(document, &md); err != nil {
 			t.Fatal(err)
 		}
-		switch meta.Kind {
+		switch md.Kind {
 		case sallyportv1alpha1.PodDefaultRevisionKind, sallyportv1alpha1.ClusterPodDefaultRevisionKind:
 		case "Namespace":
-			index.SetNamespace(meta.Name, meta.Labels)
+			index.SetNamespace(md.Name, md.Labels)
 		case "Secret":
-			index.SetSecret(cmp.Or(meta.Namespace, testNamespace), meta.Name, meta.Labels)
+			index.SetSecret(cmp.Or(md.Namespace, testNamespace), md.Name, md.Labels)
 		case "ClusterPodDefault":
 			cpd := &sallyportv1alpha1.ClusterPodDefault{}
 			if err := yaml.UnmarshalStrict(document, cpd); err != nil {
@@ -139,7 +140,7 @@ func handle(t testing.TB, raw []byte, pds ...*kubeflowv1alpha1.PodDefault) *admi
 func handleFrom(t testing.TB, raw []byte, index *Index) *admission.Response {
 	t.Helper()
 	define := New
-	if meta, ok := readMetadata(raw); ok && meta.annotations.Get(ExcludeAnnotation) == "true" {
+	if md, ok := readMetadata(raw); ok && md.annotations.Get(meta.ExcludeAnnotation) == "true" {
 		define = NewExcluded
 	}
 	webhook, err := define(index, DefaultSettings())

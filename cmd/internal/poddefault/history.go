@@ -34,18 +34,18 @@ type history struct {
 }
 
 // past reads the history of a pod. Only pods that carry annotations of ours need it.
-func (meta *metadata) past(b *bounds) *history {
-	if meta.history != nil {
-		return meta.history
+func (md *metadata) past(b *bounds) *history {
+	if md.history != nil {
+		return md.history
 	}
 	h := &history{}
-	meta.history = h
-	recorded := meta.annotations.Get(RevisionsAnnotation)
+	md.history = h
+	recorded := md.annotations.Get(RevisionsAnnotation)
 	b.scans(len(recorded))
 	h.revisions = revisionsIn(recorded)
-	meta.complete()
-	fields, _ := rawjson.Lookup(meta.raw, "managedFields")
-	b.scans(len(meta.raw))
+	md.complete()
+	fields, _ := rawjson.Lookup(md.raw, "managedFields")
+	b.scans(len(md.raw))
 	sent := map[string]bool{}
 	if managedfields.Annotations(fields, func(key string) {
 		if b.did(1); Recorded(key) {
@@ -65,13 +65,13 @@ func (h *history) came(annotation string) bool {
 // kept returns what an earlier call for the same request has recorded about an object, and
 // whether one has applied it. A mark that came with the request is none of an earlier call,
 // and then neither is the recorded revision.
-func (meta *metadata) kept(c *Compiled, b *bounds) (resourceVersion, revision string, applied bool) {
+func (md *metadata) kept(c *Compiled, b *bounds) (resourceVersion, revision string, applied bool) {
 	mark := c.unpack().mark
-	resourceVersion, marked := meta.annotations.Lookup(mark)
+	resourceVersion, marked := md.annotations.Lookup(mark)
 	if !marked {
 		return "", "", false
 	}
-	past := meta.past(b)
+	past := md.past(b)
 	if past.came(mark) {
 		return "", "", false
 	}

@@ -13,6 +13,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
@@ -61,7 +62,7 @@ func inNamespace(c *Compiled, labels map[string]string) *Index {
 func TestAForgedRevisionDecidesNothing(t *testing.T) {
 	for _, allowExclude := range []bool{true, false} {
 		cpd, stable, current := canary(t, func(spec *sallyportv1alpha1.ClusterPodDefaultSpec) { spec.AllowExclude = allowExclude })
-		mark := ClusterMark("staged")
+		mark := meta.ClusterMark("staged")
 		for _, c := range []struct {
 			what              string
 			namespace         map[string]string
@@ -80,7 +81,7 @@ func TestAForgedRevisionDecidesNothing(t *testing.T) {
 					"a revision":            sentWith(owned, record),
 					"a mark and a revision": sentWith(owned, marked),
 					"a revision, and managedFields that claim a mark":      sentWith(owned, record, mark),
-					"a mark and a revision, and managedFields for another": sentWith(owned, marked, Mark("staged")),
+					"a mark and a revision, and managedFields for another": sentWith(owned, marked, meta.Mark("staged")),
 					"managedFields that tell nothing":                      []byte(strings.Replace(string(sentWith(owned, marked)), `"fieldsV1"`, `"fieldsV2"`, 1)),
 				} {
 					after := cases.Apply(t, raw, handleFrom(t, raw, index))
@@ -131,7 +132,7 @@ func TestAForgedSkipDecidesNothing(t *testing.T) {
 		cpd.Name, cpd.Generation = "staged", 3
 		cpd.Spec.Env = []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		cpd.Spec.ConflictPolicy, cpd.Spec.AllowExclude = kubeflowv1alpha1.ConflictSkip, c.allowExclude
-		raw := sentWith(ownedPod("StatefulSet", "db", ""), map[string]string{ClusterSkipMark("staged"): "generation 3: env X"})
+		raw := sentWith(ownedPod("StatefulSet", "db", ""), map[string]string{meta.ClusterSkipMark("staged"): "generation 3: env X"})
 		index := inNamespace(CompileCluster(cpd), nil)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		if got := revisionIn(t, after); got != c.want {
@@ -171,7 +172,7 @@ func FuzzRevisions(f *testing.F) {
 		cpd := &sallyportv1alpha1.ClusterPodDefault{}
 		cpd.Name, cpd.ResourceVersion, cpd.Spec.Env = "staged", "7", []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
-		pod.Annotations = map[string]string{RevisionsAnnotation: recorded, ClusterSkipMark("staged"): skip, ClusterMark("staged"): mark}
+		pod.Annotations = map[string]string{RevisionsAnnotation: recorded, meta.ClusterSkipMark("staged"): skip, meta.ClusterMark("staged"): mark}
 		index := inNamespace(CompileCluster(cpd), nil)
 		raw := encodeJSON(t, pod)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))

@@ -15,13 +15,13 @@ import (
 // percentage of single pods includes all pods with generated names, because it was decided
 // for their requests, which are gone.
 func Includes(ctx context.Context, source Source, c *Compiled, pod *metav1.ObjectMeta) (bool, error) {
-	meta := &metadata{
+	md := &metadata{
 		labels: labelsOf(pod.Labels), annotations: labelsOf(pod.Annotations), workload: Workload{unit: WorkloadOf(pod)},
 		name: pod.Name, history: &history{}, unplaced: pod.GenerateName != "",
 	}
-	if !meta.unplaced {
-		meta.raw = append(append([]byte(`{"name":`), quote(pod.Name)...), '}')
+	if !md.unplaced {
+		md.raw = append(append([]byte(`{"name":`), quote(pod.Name)...), '}')
 	}
-	due, _, err := meta.due(ctx, source, pod.Namespace)
+	due, _, err := md.due(ctx, source, pod.Namespace)
 	return slices.ContainsFunc(due, func(other *Compiled) bool { return other.title == c.title && other.revision == c.revision }), err
 }

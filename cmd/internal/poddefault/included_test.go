@@ -9,6 +9,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // What a pod says of itself does not include it in a step: it carries the new revision in
@@ -24,10 +25,10 @@ func TestAStepIncludesPodsByWhatTheyAre(t *testing.T) {
 	}{
 		{what: "a pod of the canary", namespace: in, want: true},
 		{what: "a tenant's outside of it"},
-		{what: "an excluded pod of the canary", namespace: in, pod: metav1.ObjectMeta{Annotations: map[string]string{ExcludeAnnotation: "true"}}, want: true},
+		{what: "an excluded pod of the canary", namespace: in, pod: metav1.ObjectMeta{Annotations: map[string]string{meta.ExcludeAnnotation: "true"}}, want: true},
 		{what: "an excluded pod that may be", namespace: in, change: func(s *sallyportv1alpha1.ClusterPodDefaultSpec) { s.AllowExclude = true },
-			pod: metav1.ObjectMeta{Annotations: map[string]string{ExcludeAnnotation: "true"}}},
-		{what: "a mirror pod", namespace: in, pod: metav1.ObjectMeta{Annotations: map[string]string{MirrorAnnotation: "x"}}},
+			pod: metav1.ObjectMeta{Annotations: map[string]string{meta.ExcludeAnnotation: "true"}}},
+		{what: "a mirror pod", namespace: in, pod: metav1.ObjectMeta{Annotations: map[string]string{meta.MirrorAnnotation: "x"}}},
 		{what: "a namespace that the object does not select", namespace: in, change: func(s *sallyportv1alpha1.ClusterPodDefaultSpec) {
 			s.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"other": "true"}}
 		}},
@@ -44,7 +45,7 @@ func TestAStepIncludesPodsByWhatTheyAre(t *testing.T) {
 		cpd, _, current := canary(t, tc.change)
 		pod := tc.pod.DeepCopy()
 		pod.Namespace, pod.Name = testNamespace, "p"
-		metav1.SetMetaDataAnnotation(pod, ClusterMark("staged"), "7")
+		metav1.SetMetaDataAnnotation(pod, meta.ClusterMark("staged"), "7")
 		metav1.SetMetaDataAnnotation(pod, RevisionsAnnotation, "cluster/staged@"+current)
 		got, err := Includes(t.Context(), inNamespace(cpd, tc.namespace), cpd, pod)
 		if err != nil || got != tc.want {

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -63,7 +64,7 @@ func TestWhatKubeflowAdmitsIsTheSameHere(t *testing.T) {
 		if err := json.Unmarshal(cases.Apply(tb, raw, resp), got); err != nil {
 			rt.Fatal(err)
 		}
-		delete(got.Annotations, DecisionsAnnotation)
+		delete(got.Annotations, meta.DecisionsAnnotation)
 		delete(got.Annotations, RevisionsAnnotation)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(func(c corev1.Container) string { return c.Name })); diff != "" {
 			rt.Fatalf("(-Kubeflow +here):\n%s", diff)
@@ -148,7 +149,7 @@ func kubeflow(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *core
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
-		pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion
+		pod.Annotations[meta.Mark(pd.Name)] = pd.ResourceVersion
 	}
 	for _, pd := range all {
 		selector, _ := metav1.LabelSelectorAsSelector(&pd.Spec.Selector)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 func TestContainersOfAMesh(t *testing.T) {
@@ -48,13 +50,13 @@ func TestContainersOfAMesh(t *testing.T) {
 					t.Errorf("%s: %v, want %v: %s", name, got, want, after)
 				}
 			}
-			if got := strings.Contains(after, Mark("a")); got != tc.marked {
+			if got := strings.Contains(after, meta.Mark("a")); got != tc.marked {
 				t.Errorf("marked: %v: %s", got, after)
 			}
 			if got := strings.Contains(after, `a@`); got != tc.marked {
 				t.Errorf("recorded: %v: %s", got, after)
 			}
-			if !strings.Contains(after, DecisionsAnnotation) {
+			if !strings.Contains(after, meta.DecisionsAnnotation) {
 				t.Errorf("the decision is not recorded, which the backstop asks for: %s", after)
 			}
 		})

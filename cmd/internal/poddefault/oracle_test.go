@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // intend returns what the webhook should make of a pod, in the simplest possible
@@ -43,10 +44,10 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 		}
 	}
 	o := oracle{chosen: chosen, applied: func(pd *kubeflowv1alpha1.PodDefault) bool {
-		_, marked := before.Annotations[Mark(pd.Name)]
+		_, marked := before.Annotations[meta.Mark(pd.Name)]
 		return marked
 	}, marked: func(pd *kubeflowv1alpha1.PodDefault) bool {
-		mark, marked := before.Annotations[Mark(pd.Name)]
+		mark, marked := before.Annotations[meta.Mark(pd.Name)]
 		revision := revisionsIn(before.Annotations[RevisionsAnnotation])[pd.Name]
 		return marked && revision != RevisionOf(Meaning(&pd.Spec)) && (revision != "" || mark != pd.ResourceVersion)
 	}}
@@ -74,8 +75,8 @@ func intend(before *corev1.Pod, all []*kubeflowv1alpha1.PodDefault) (pod *corev1
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
-		if _, marked := pod.Annotations[Mark(pd.Name)]; !marked {
-			pod.Annotations[Mark(pd.Name)] = pd.ResourceVersion
+		if _, marked := pod.Annotations[meta.Mark(pd.Name)]; !marked {
+			pod.Annotations[meta.Mark(pd.Name)] = pd.ResourceVersion
 		}
 		for _, toleration := range pd.Spec.Tolerations {
 			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return taint(t) == taint(toleration) }) {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -100,7 +101,7 @@ func TestOverrideReplacesInPlace(t *testing.T) {
 				t.Errorf("want %s in %s", tc.want, after)
 			}
 			// Sent again, as a backup is, also with managedFields that say so.
-			again := strings.Replace(string(after), `"metadata":{`, `"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:annotations":{"f:`+Mark("a")+`":{},"f:`+Mark("b")+`":{}}}}}],`, 1)
+			again := strings.Replace(string(after), `"metadata":{`, `"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:annotations":{"f:`+meta.Mark("a")+`":{},"f:`+meta.Mark("b")+`":{}}}}}],`, 1)
 			if resp := handleFrom(t, []byte(again), index); !resp.Allowed || len(resp.Patch) > 0 {
 				t.Errorf("sent again: %+v %s", resp.Status, resp.Patch.AppendJSON(nil))
 			}
@@ -130,9 +131,9 @@ func TestDenyAlwaysDenies(t *testing.T) {
 		{"a node label", pod, []string{"nodeSelector: {a: one}", last + "nodeSelector: {a: two}"}, "PodDefault team-a/a: nodeSelector a"},
 		{"a sidecar", plain, []string{"sidecars: [{name: s, image: a}]", "sidecars: [{name: s, image: b}]", last + "sidecars: [{name: s, image: c}]"}, "a and b both set container s"},
 		{"a Deny that comes last", plain, []string{last + "env: [{name: HOST, value: one}]", "env: [{name: HOST, value: two}]"}, "a and b both set env HOST"},
-		{"a forged mark of the Override only lets pass what it replaces", `{"metadata":{"name":"p","annotations":{"` + Mark("b") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"pod"}]}]}}`,
+		{"a forged mark of the Override only lets pass what it replaces", `{"metadata":{"name":"p","annotations":{"` + meta.Mark("b") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"pod"}]}]}}`,
 			[]string{"env: [{name: HOST, value: one}]", last + "env: [{name: HOST, value: two}]"}, ""},
-		{"a forged mark of an object that overrides something else", `{"metadata":{"name":"p","annotations":{"` + Mark("b") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"pod"}]}]}}`,
+		{"a forged mark of an object that overrides something else", `{"metadata":{"name":"p","annotations":{"` + meta.Mark("b") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"pod"}]}]}}`,
 			[]string{"env: [{name: HOST, value: one}]", last + "env: [{name: PORT, value: two}]"}, "PodDefault team-a/a: env HOST"},
 	} {
 		t.Run(tc.what, func(t *testing.T) {

@@ -38,82 +38,82 @@ type metadata struct {
 // readMetadata reads what selects objects for a pod. It stops there: most pods are not
 // read further, and managedFields are half of many. It returns false if the pod or its
 // metadata is malformed.
-func readMetadata(raw []byte) (meta metadata, ok bool) {
-	meta.object = raw
+func readMetadata(raw []byte) (md metadata, ok bool) {
+	md.object = raw
 	r := rawjson.NewReader(raw)
 	valid := true
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
 		case "spec":
-			meta.spec = r.Offset()
-			if meta.raw != nil {
+			md.spec = r.Offset()
+			if md.raw != nil {
 				r.Stop()
 			}
 		case "metadata":
 			if r.Kind() == 'n' {
 				return
 			}
-			meta.start = r.Offset()
+			md.start = r.Offset()
 			valid = r.Object(func(field []byte) {
-				meta.read(&r, field)
-				if meta.namespace != "" && meta.rawLabels != nil && meta.rawAnnotations != nil {
-					meta.left = r.Offset()
+				md.read(&r, field)
+				if md.namespace != "" && md.rawLabels != nil && md.rawAnnotations != nil {
+					md.left = r.Offset()
 					r.Stop()
 				}
 			})
-			meta.raw = r.Since(meta.start)
+			md.raw = r.Since(md.start)
 		}
 	})
-	if meta.name == "" {
-		meta.name = string(meta.generateName)
+	if md.name == "" {
+		md.name = string(md.generateName)
 	}
-	return meta, ok && valid
+	return md, ok && valid
 }
 
 // complete reads what readMetadata left, if anything.
-func (meta *metadata) complete() {
-	if meta.left == 0 {
+func (md *metadata) complete() {
+	if md.left == 0 {
 		return
 	}
-	r := rawjson.NewReader(meta.object[meta.left:])
-	r.Rest(func(field []byte) { meta.read(&r, field) })
-	end := meta.left + len(r.Since(0))
-	meta.raw = meta.object[meta.start:end:end]
-	if meta.name == "" {
-		meta.name = string(meta.generateName)
+	r := rawjson.NewReader(md.object[md.left:])
+	r.Rest(func(field []byte) { md.read(&r, field) })
+	end := md.left + len(r.Since(0))
+	md.raw = md.object[md.start:end:end]
+	if md.name == "" {
+		md.name = string(md.generateName)
 	}
 	r.Rest(func(field []byte) {
 		if string(field) == "spec" {
-			meta.spec = meta.left + r.Offset()
+			md.spec = md.left + r.Offset()
 			r.Stop()
 		}
 	})
-	meta.left = 0
+	md.left = 0
 }
 
 // read reads a field of the metadata.
-func (meta *metadata) read(r *rawjson.Reader, field []byte) {
+func (md *metadata) read(r *rawjson.Reader, field []byte) {
 	switch string(field) {
 	case "name":
 		name, _ := r.String()
-		meta.name = string(name)
+		md.name = string(name)
 	case "generateName":
-		meta.generateName, _ = r.String()
+		md.generateName, _ = r.String()
 	case "namespace":
 		namespace, _ := r.String()
-		meta.namespace = string(namespace)
+		md.namespace = string(namespace)
 	case "labels":
-		meta.rawLabels, meta.labels = meta.readLabels(r)
+		md.rawLabels, md.labels = md.readLabels(r)
 	case "annotations":
-		meta.rawAnnotations, meta.annotations = meta.readLabels(r)
+		md.rawAnnotations, md.annotations = md.readLabels(r)
 	}
 }
 
-func (meta *metadata) readLabels(r *rawjson.Reader) (raw jsontext.Value, l Labels) {
+func (md *metadata) readLabels(r *rawjson.Reader) (raw jsontext.Value, l Labels) {
 	start := r.Offset()
 	r.Object(func(key []byte) {
 		if len(l.list) == maxElements {
-			meta.crowded = true
+			md.crowded = true
 			r.Stop()
 			return
 		}
@@ -154,8 +154,8 @@ type container struct {
 // readPod reads the spec of a pod in one pass, and stops when it exceeds the bounds. It
 // reads the elements of lists that objects add to; other lists are read on demand. It
 // returns false if there is no spec or a container is malformed.
-func readPod(raw []byte, meta metadata, objects []*Compiled, within bounds) (p *pod, ok bool) {
-	p = &pod{metadata: meta, bounds: within}
+func readPod(raw []byte, md metadata, objects []*Compiled, within bounds) (p *pod, ok bool) {
+	p = &pod{metadata: md, bounds: within}
 	p.metadata.complete()
 	b := &p.bounds
 	p.volumes = list{kind: volumeKind, parent: "/spec", field: "volumes", bounds: b}

@@ -25,19 +25,19 @@ func TestMetadataIsReadInAnyOrder(t *testing.T) {
 		const spec = `{"containers":[]}`
 		raw := shuffled(`"kind":"Pod"`, `"metadata": `+metadata, `"spec": `+spec, `"status":{}`)
 
-		meta, ok := readMetadata([]byte(raw))
-		if !ok || meta.namespace != "team-a" || meta.labels.Get("use") != "gpu" || meta.annotations.Get("note") != "x" {
-			t.Fatalf("got %+v of %s", meta, raw)
+		md, ok := readMetadata([]byte(raw))
+		if !ok || md.namespace != "team-a" || md.labels.Get("use") != "gpu" || md.annotations.Get("note") != "x" {
+			t.Fatalf("got %+v of %s", md, raw)
 		}
-		if meta.left > 0 {
+		if md.left > 0 {
 			left++
 		}
 		b := newBounds(t.Context())
-		if owner := controllerOf(&meta, &b); owner.Kind != "Job" || owner.Name != "training" {
+		if owner := controllerOf(&md, &b); owner.Kind != "Job" || owner.Name != "training" {
 			t.Errorf("got the controller %+v of %s", owner, raw)
 		}
-		if meta.name != "job-" || string(meta.raw) != metadata || !strings.HasPrefix(raw[meta.spec:], spec) {
-			t.Errorf("got name %q, metadata %s and spec at %d of %s", meta.name, meta.raw, meta.spec, raw)
+		if md.name != "job-" || string(md.raw) != metadata || !strings.HasPrefix(raw[md.spec:], spec) {
+			t.Errorf("got name %q, metadata %s and spec at %d of %s", md.name, md.raw, md.spec, raw)
 		}
 	}
 	if left < 100 {

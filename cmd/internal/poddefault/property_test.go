@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -109,7 +110,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 	}
 	pod.Spec.Volumes = drawList(t, "pod volumes", drawVolume, volumeName)
 	pod.Spec.Tolerations = drawList(t, "pod tolerations", drawToleration, taint)
-	for _, mark := range []string{Mark("pd-0"), Mark("pd-1"), ClusterMark("pd-0")} {
+	for _, mark := range []string{meta.Mark("pd-0"), meta.Mark("pd-1"), meta.ClusterMark("pd-0")} {
 		if sometimes(t, "was injected before") {
 			if pod.Annotations == nil {
 				pod.Annotations = map[string]string{}
@@ -196,7 +197,7 @@ func TestPatchedPodIsTheIntendedOne(t *testing.T) {
 		if err := json.Unmarshal(cases.Apply(tb, raw, resp), got); err != nil {
 			rt.Fatal(err)
 		}
-		delete(got.Annotations, DecisionsAnnotation)
+		delete(got.Annotations, meta.DecisionsAnnotation)
 		delete(got.Annotations, RevisionsAnnotation)
 		delete(want.Annotations, RevisionsAnnotation)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(envName), inAnyOrder(mountPath), inAnyOrder(volumeName), inAnyOrder(claimName),

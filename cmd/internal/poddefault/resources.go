@@ -10,14 +10,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // LimitRangerAnnotation records what the LimitRanger plugin has set: limitRangerPrefix
 // and, for example, "cpu, memory request for container a; cpu limit for init container
 // b" (k8s.io/kubernetes, plugin/pkg/admission/limitranger). It runs before webhooks.
 const (
-	limitRangerAnnotation = "kubernetes.io/limit-ranger"
-	limitRangerPrefix     = "LimitRanger plugin set: "
+	limitRangerPrefix = "LimitRanger plugin set: "
 )
 
 // A quantity is a request or limit that a PodDefault sets for containers.
@@ -82,7 +83,7 @@ func (m *merge) addResources(t *container, c *Compiled) {
 // be shared. Init containers release theirs, unless they keep running.
 func (m *merge) warnOfSeveral(c *Compiled) {
 	for _, q := range c.resources {
-		if q.list != "limits" || !extended(corev1.ResourceName(q.name)) {
+		if q.list != "limits" || !meta.Extended(corev1.ResourceName(q.name)) {
 			continue
 		}
 		var takers []string
@@ -142,7 +143,7 @@ func (m *merge) limitRanged(t *container, list, name string) bool {
 // container a".
 func (m *merge) readLimitRanges() map[string]bool {
 	out := map[string]bool{}
-	says, ok := strings.CutPrefix(m.pod.annotations.Get(limitRangerAnnotation), limitRangerPrefix)
+	says, ok := strings.CutPrefix(m.pod.annotations.Get(meta.LimitRangerAnnotation), limitRangerPrefix)
 	if !ok || len(says) > longestAnnotation {
 		return out
 	}

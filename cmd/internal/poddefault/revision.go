@@ -12,6 +12,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
@@ -28,12 +29,12 @@ const RevisionSize = revision.Size
 // (RFC 8785, with exact integers). It depends neither on the order of fields nor on empty
 // ones, and a mode Enforce is as good as none.
 func Meaning(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
-	return meaning(encodedSpec(spec), nil, false)
+	return meaning(meta.EncodedSpec(spec), nil, false)
 }
 
 // ClusterMeaning is [Meaning] for a ClusterPodDefault.
 func ClusterMeaning(spec *sallyportv1alpha1.ClusterPodDefaultSpec) []byte {
-	return meaning(encodedSpec(&spec.PodDefaultSpec), spec.NamespaceSelector, spec.AllowExclude)
+	return meaning(meta.EncodedSpec(&spec.PodDefaultSpec), spec.NamespaceSelector, spec.AllowExclude)
 }
 
 // RevisionOf returns the name of the revision with this meaning.

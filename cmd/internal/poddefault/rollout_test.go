@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
@@ -140,9 +141,9 @@ func TestWorkloads(t *testing.T) {
 		"owners that are none":              {[]byte(`{"metadata":{"generateName":"p-","ownerReferences":"x"}}`), "Pod/p-"},
 		"owners of which none is in charge": {[]byte(`{"metadata":{"name":"p","ownerReferences":[{"kind":"A","name":"b"}]}}`), "Pod/p"},
 	} {
-		meta, _ := readMetadata(c.raw)
+		md, _ := readMetadata(c.raw)
 		b := newBounds(t.Context())
-		if got := workloadOf(&meta, &b).unit; got != c.want {
+		if got := workloadOf(&md, &b).unit; got != c.want {
 			t.Errorf("%s: %s, want %s", what, got, c.want)
 		}
 	}
@@ -303,7 +304,7 @@ func TestRevisionsThatSelectOtherPods(t *testing.T) {
 		raw := ownedPod("StatefulSet", "db", `"only":"`+c.only+`"`)
 		index := stagedIndex(stagedFrom(t, onlyA, onlyB, "{steps: [{percent: 100}]}", c.step))
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
-		listed, mark := strings.Contains(string(after), `"`+DecisionsAnnotation+`":"staged"`), strings.Contains(string(after), Mark("staged"))
+		listed, mark := strings.Contains(string(after), `"`+meta.DecisionsAnnotation+`":"staged"`), strings.Contains(string(after), meta.Mark("staged"))
 		if got := revisionIn(t, after); got != c.want || listed != c.listed || mark != c.mark {
 			t.Errorf("%+v: %q, listed %v, marked %v", c, got, listed, mark)
 		}
@@ -341,7 +342,7 @@ func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 	// After an abort no mark gives the current revision.
 	aborted := staged(t, steps, 2)
 	aborted.Spec.Rollout.AbortedRevision = aborted.state.Revision
-	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+Mark("staged")+`":"7","`+RevisionsAnnotation+`":"staged@`+aborted.state.Revision+`"},"generateName"`, 1))
+	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+meta.Mark("staged")+`":"7","`+RevisionsAnnotation+`":"staged@`+aborted.state.Revision+`"},"generateName"`, 1))
 	if got := got(t, marked, stagedIndex(aborted)); got != "stable" {
 		t.Errorf("a pod with a mark of the aborted revision gets %q", got)
 	}

@@ -5,134 +5,11 @@ package poddefault
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
-
-// Placeholders are ${namespace} and ${pod.labels['key']}. Other text with ${ stays
-// unchanged, because shells use it too. So does a placeholder after a second dollar
-// sign: Kubernetes itself turns $$ into $ in env values and args.
-const (
-	placeholderNamespace = "namespace"
-	placeholderLabel     = "pod.labels['"
-)
-
-// longestPlaceholder exceeds the longest placeholder: a label key has a prefix of up to
-// 253 characters and a name of up to 63.
-const longestPlaceholder = 400
-
-// A placeholder is an occurrence in a text.
-type placeholder struct {
-	start, end int
-	label      string // empty for the namespace
-}
-
-// remembering returns a check of strings that asks problems once for each.
-func remembering(problems func(string) []string) (ok func(string) bool) {
-	known := map[string]bool{}
-	return func(s string) bool {
-		good, is := known[s]
-		if !is {
-			good = len(problems(s)) == 0
-			known[s] = good
-		}
-		return good
-	}
-}
-
-// placeholdersIn returns the placeholders of a text in order, and malformed ones.
-func placeholdersIn(text string) (found []placeholder, odd []string) {
-	if !strings.Contains(text, "${") {
-		return nil, nil
-	}
-	isKey := remembering(validation.IsQualifiedName)
-	for i := 0; i+1 < len(text); i++ {
-		if text[i] != '$' {
-			continue
-		}
-		if text[i+1] == '$' {
-			i++
-			continue
-		}
-		if text[i+1] != '{' {
-			continue
-		}
-		length := strings.IndexByte(text[i:min(len(text), i+longestPlaceholder)], '}')
-		if length < 0 {
-			continue
-		}
-		name, end := text[i+2:i+length], i+length+1
-		label, isLabel := strings.CutPrefix(name, placeholderLabel)
-		label, closed := strings.CutSuffix(label, "']")
-		switch {
-		case name == placeholderNamespace:
-			found = append(found, placeholder{start: i, end: end})
-		case isLabel && closed && isKey(label):
-			found = append(found, placeholder{i, end, label})
-		case name == "" || strings.HasPrefix(name, "pod.") || strings.HasPrefix(name, placeholderNamespace+"."):
-			odd = append(odd, name)
-			continue
-		default:
-			continue
-		}
-		i = end - 1
-	}
-	return found, odd
-}
-
-// texts calls visit for each text of a spec with substitution, with its path and a name
-// for it.
-func texts(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path, visit func(path *field.Path, text *string)) {
-	env := func(path *field.Path, list []corev1.EnvVar) {
-		for i := range list {
-			visit(path.Index(i).Child("value"), &list[i].Value)
-		}
-	}
-	args := func(path *field.Path, list []string) {
-		for i := range list {
-			visit(path.Index(i), &list[i])
-		}
-	}
-	mounts := func(path *field.Path, list []corev1.VolumeMount) {
-		for i := range list {
-			visit(path.Index(i).Child("subPath"), &list[i].SubPath)
-		}
-	}
-	env(path.Child("env"), spec.Env)
-	args(path.Child("args"), spec.Args)
-	mounts(path.Child("volumeMounts"), spec.VolumeMounts)
-	for _, list := range []struct {
-		name       string
-		containers []corev1.Container
-	}{{"initContainers", spec.InitContainers}, {"sidecars", spec.Sidecars}} {
-		for i := range list.containers {
-			c, at := &list.containers[i], path.Child(list.name).Index(i)
-			env(at.Child("env"), c.Env)
-			args(at.Child("args"), c.Args)
-			mounts(at.Child("volumeMounts"), c.VolumeMounts)
-		}
-	}
-}
-
-// Substituted returns the paths with substitution in a spec at path. Other fields stay
-// unchanged.
-func Substituted(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) map[string]bool {
-	places := map[string]bool{}
-	texts(spec, path, func(path *field.Path, _ *string) { places[path.String()] = true })
-	return places
-}
-
-func hasPlaceholders(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
-	has := false
-	texts(spec, nil, func(_ *field.Path, text *string) {
-		found, _ := placeholdersIn(*text)
-		has = has || len(found) > 0
-	})
-	return has
-}
 
 // fill returns the object with placeholders replaced by the pod's values. A missing or
 // empty label is a conflict, because an empty subPath would mean the whole volume. So
@@ -140,9 +17,9 @@ func hasPlaceholders(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
 func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 	m.pod.bounds.did(c.size)
 	spec := c.template.DeepCopy()
-	ok, isValue := true, remembering(validation.IsValidLabelValue)
-	texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
-		found, _ := placeholdersIn(*text)
+	ok, isValue := true, meta.Remembering(validation.IsValidLabelValue)
+	meta.Texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
+		found, _ := meta.PlaceholdersIn(*text)
 		if len(found) == 0 {
 			return
 		}
@@ -150,16 +27,16 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 		end := 0
 		for _, p := range found {
 			value, what := chosen.namespace, "the namespace"
-			if p.label != "" {
-				value, what = chosen.labels.Get(p.label), "the label "+p.label
+			if p.Label != "" {
+				value, what = chosen.labels.Get(p.Label), "the label "+p.Label
 			}
 			if value == "" || !isValue(value) {
 				ok = false
 				m.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
 			}
-			out.WriteString((*text)[end:p.start])
+			out.WriteString((*text)[end:p.Start])
 			out.WriteString(value)
-			end = p.end
+			end = p.End
 		}
 		out.WriteString((*text)[end:])
 		*text = out.String()
@@ -170,18 +47,4 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 	filled := &Compiled{identity: c.identity, additions: &additions{mark: c.mark, marks: c.marks, annotations: c.annotations, strayMounts: c.strayMounts}}
 	filled.compileSpec(spec)
 	return filled
-}
-
-// placeholders checks the texts with substitution.
-func (c *checker) placeholders(path *field.Path) {
-	check := func(path *field.Path, text string) {
-		found, odd := placeholdersIn(text)
-		switch {
-		case c.spec.Substitute && len(odd) > 0:
-			c.warn(path, "${%s} stays as it is: only ${namespace} and ${pod.labels['key']} are replaced", odd[0])
-		case !c.spec.Substitute && len(found) > 0:
-			c.warn(path, "the placeholder stays as it is: only with substitute: true is it replaced")
-		}
-	}
-	texts(c.spec, path, func(path *field.Path, text *string) { check(path, *text) })
 }

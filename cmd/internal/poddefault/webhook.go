@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Identifiers of the webhooks in the API.
@@ -144,11 +145,11 @@ func define(source Source, settings Settings, name, path string, failurePolicy a
 		return admission.Webhook{}, err
 	}
 	namespaced := admissionregistrationv1.NamespacedScope
-	annotation := "object.metadata.annotations['" + ExcludeAnnotation + "']"
-	has := "has(object.metadata.annotations) && '" + ExcludeAnnotation + "' in object.metadata.annotations"
+	annotation := "object.metadata.annotations['" + meta.ExcludeAnnotation + "']"
+	has := "has(object.metadata.annotations) && '" + meta.ExcludeAnnotation + "' in object.metadata.annotations"
 	exclusion := admissionregistrationv1.MatchCondition{
 		Name:       "not-excluded",
-		Expression: "!has(object.metadata.annotations) || !('" + ExcludeAnnotation + "' in object.metadata.annotations) || " + annotation + " != 'true'",
+		Expression: "!has(object.metadata.annotations) || !('" + meta.ExcludeAnnotation + "' in object.metadata.annotations) || " + annotation + " != 'true'",
 	}
 	if excluded {
 		exclusion = admissionregistrationv1.MatchCondition{Name: "excluded", Expression: has + " && " + annotation + " == 'true'"}
@@ -169,7 +170,7 @@ func define(source Source, settings Settings, name, path string, failurePolicy a
 			exclusion,
 			{
 				Name:       "not-a-mirror-pod",
-				Expression: "!has(object.metadata.annotations) || !('" + MirrorAnnotation + "' in object.metadata.annotations)",
+				Expression: "!has(object.metadata.annotations) || !('" + meta.MirrorAnnotation + "' in object.metadata.annotations)",
 			},
 		},
 		Handler: &handler{source: source, settings: settings, excluded: excluded},
@@ -196,31 +197,31 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(req.Object.Raw) == 0 {
 		return admission.BadRequest("the request has no object; expected a pod"), nil
 	}
-	meta, ok := readMetadata(req.Object.Raw)
+	md, ok := readMetadata(req.Object.Raw)
 	if !ok {
 		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
 	}
-	if meta.crowded {
-		return admission.Deniedf("pod %s has more than %d labels or annotations: PodDefaults cannot be looked for. Give it fewer", meta.name, maxElements), nil
+	if md.crowded {
+		return admission.Deniedf("pod %s has more than %d labels or annotations: PodDefaults cannot be looked for. Give it fewer", md.name, maxElements), nil
 	}
-	meta.request, meta.dryRun = req.UID, req.DryRun != nil && *req.DryRun
-	excluded := meta.annotations.Get(ExcludeAnnotation) == "true"
-	if excluded != h.excluded || meta.annotations.Has(MirrorAnnotation) {
+	md.request, md.dryRun = req.UID, req.DryRun != nil && *req.DryRun
+	excluded := md.annotations.Get(meta.ExcludeAnnotation) == "true"
+	if excluded != h.excluded || md.annotations.Has(meta.MirrorAnnotation) {
 		return admission.Allowed(), nil
 	}
-	namespace := meta.namespace
+	namespace := md.namespace
 	if namespace == "" {
 		namespace = req.Namespace
 	}
-	resp, err := h.decide(ctx, req.Object.Raw, &meta, namespace)
+	resp, err := h.decide(ctx, req.Object.Raw, &md, namespace)
 	if err == nil {
 		return resp, nil
 	}
 	var tooMuch *excess
 	if errors.As(err, &tooMuch) {
-		meta.complete()
-		tell(ctx, namespace, &meta, tooMuch.refusals)
-		return tooMuch.denial(meta.name), nil
+		md.complete()
+		tell(ctx, namespace, &md, tooMuch.refusals)
+		return tooMuch.denial(md.name), nil
 	}
 	return nil, err
 }
@@ -245,34 +246,34 @@ const maxSkipRounds = 16
 
 // decide merges the chosen objects. It starts again if some are skipped: their labels
 // select nothing, and they conflict with nothing. An [*excess] error is a decision.
-func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namespace string) (*admission.Response, error) {
+func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespace string) (*admission.Response, error) {
 	source, err := h.refreshed(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	b := newBounds(ctx)
-	chosen, err := choose(&b, source, namespace, meta, h.excluded, nil)
+	chosen, err := choose(&b, source, namespace, md, h.excluded, nil)
 	if err != nil {
 		return nil, err
 	}
 	if len(chosen.objects)+len(chosen.outside) == 0 {
 		return admission.Allowed(), nil
 	}
-	meta.complete()
+	md.complete()
 	var mute []*Compiled
 	var skipped []skip
 	for round := 1; ; round++ {
-		known := skippedBefore(chosen, meta, &b, skipped)
+		known := skippedBefore(chosen, md, &b, skipped)
 		skipped = append(skipped, known...)
 		if len(known) > 0 {
 			mute = nil
 			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(&b, source, namespace, meta, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, md, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		pod, ok := readPod(raw, *meta, chosen.objects, b.another())
+		pod, ok := readPod(raw, *md, chosen.objects, b.another())
 		if !ok {
 			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
 		}
@@ -280,13 +281,13 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 		b = pod.bounds
 		if err := m.beyond(); err != nil {
 			if b.fault == nil && m.denies() {
-				tell(ctx, namespace, meta, m.refusals)
+				tell(ctx, namespace, md, m.refusals)
 				return m.denial(), nil
 			}
 			return nil, err
 		}
 		if silence(m.invalid, &mute) {
-			if chosen, err = choose(&b, source, namespace, meta, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, md, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
@@ -296,23 +297,23 @@ func (h *handler) decide(ctx context.Context, raw []byte, meta *metadata, namesp
 			// invalid with them may be valid without them.
 			skipped, mute = append(skipped, more...), nil
 			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(&b, source, namespace, meta, h.excluded, mute); err != nil {
+			if chosen, err = choose(&b, source, namespace, md, h.excluded, mute); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		m.tally(chosen)
 		if len(m.conflicts) > 0 {
-			tell(ctx, namespace, meta, m.refusals)
+			tell(ctx, namespace, md, m.refusals)
 			return m.denial(), nil
 		}
 		if denial, err := m.checkUsage(ctx, namespace); denial != nil || err != nil {
 			return denial, err
 		}
 		if len(m.audited) > 0 {
-			another, _ := readPod(raw, *meta, chosen.objects, b.another())
+			another, _ := readPod(raw, *md, chosen.objects, b.another())
 			findings := m.auditAll(another, chosen, skipped) // which warns, too
-			tell(ctx, namespace, meta, func() []Finding { return findings })
+			tell(ctx, namespace, md, func() []Finding { return findings })
 		}
 		resp := m.response(admission.WantsOrigins(ctx))
 		return resp, m.beyond()

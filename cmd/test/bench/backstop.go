@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	registrations "github.com/sallyport-io/sallyport/registration"
 )
 
@@ -49,7 +50,7 @@ func measureBackstop(ctx context.Context, p plan, site *site, progress progress)
 	if decided.Annotations == nil {
 		decided.Annotations = map[string]string{}
 	}
-	decided.Annotations[poddefault.DecisionsAnnotation] = typical[0].Name
+	decided.Annotations[meta.DecisionsAnnotation] = typical[0].Name
 	progress.sayf("creating pods with a policy that stands in for the webhook, %d turns of %d", p.CreateTurns, p.Creates)
 	rates, latencies := make([][]float64, len(backstopSizes)), make([][]time.Duration, len(backstopSizes))
 	for range p.CreateTurns {

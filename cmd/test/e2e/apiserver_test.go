@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -34,7 +34,7 @@ func testAPIServerAway(t *testing.T, e *env) {
 	config := rest.CopyConfig(e.config)
 	config.Host = link.url
 	s := e.serve(t, name, "--kubeconfig", sallyporttest.Kubeconfig(t, config))
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 
 	contact := func() float64 {
 		at, err := strconv.ParseFloat(s.metric(t, "sallyport_poddefaults_last_contact_timestamp_seconds"), 64)
@@ -63,7 +63,7 @@ func testAPIServerAway(t *testing.T, e *env) {
 
 	link.mend()
 	e.createSoon(t, podDefault(name, "later", kubeflowv1alpha1.PodDefaultSpec{Labels: map[string]string{"later": "true"}}),
-		simplePod(name, "probe"), poddefault.Mark("later"))
+		simplePod(name, "probe"), meta.Mark("later"))
 	if again := contact(); again <= away {
 		t.Errorf("the last contact stays at %v", again)
 	}
@@ -193,7 +193,7 @@ func testManifests(t *testing.T, e *env) {
 	config.Impersonate.UserName = "system:serviceaccount:" + name + ":sallyport"
 	config.Impersonate.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + name, "system:authenticated"}
 	s := e.serve(t, name, "--kubeconfig", sallyporttest.Kubeconfig(t, config), "--authority-secret", name+"/sallyport-authority")
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	if strings.Contains(s.Log(), "forbidden") {
 		t.Errorf("the server lacks a right:\n%s", s.Log())
 	}

@@ -30,6 +30,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving/certificate"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -91,7 +92,7 @@ func testSpoiledAuthority(t *testing.T, e *env) {
 	name := e.namespace(t, "spoiled-authority")
 	ownSecret := name + "/ca"
 	s := e.serve(t, name, "--authority-secret", ownSecret, lab.Set("certificate.caPropagation", "1s")) // private paths, whose keys come from it, are the default
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	secret := &corev1.Secret{}
 	read := func() {
 		t.Helper()
@@ -203,7 +204,7 @@ func (e *env) foreignAuthority(t *testing.T, namespace string) map[string][]byte
 func testSpoiledIndex(t *testing.T, e *env) {
 	name := e.namespace(t, "spoiled-index")
 	s := e.serve(t, name, "--kubeconfig", e.serviceAccount(t, name), lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 	eventually(t, "the index", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 1) })
 	index := func(ctx context.Context) *corev1.PodTemplate {
@@ -295,7 +296,7 @@ func testWithdrawnRights(t *testing.T, e *env) {
 	config.Impersonate.UserName = "system:serviceaccount:" + name + ":sallyport"
 	config.Impersonate.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:" + name, "system:authenticated"}
 	s := e.serve(t, name, "--kubeconfig", sallyporttest.Kubeconfig(t, config))
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	binding := &rbacv1.ClusterRoleBinding{}
 	if err := e.client.Get(t.Context(), client.ObjectKey{Name: name}, binding); err != nil {
 		t.Fatal(err)
@@ -322,7 +323,7 @@ func testWithdrawnRights(t *testing.T, e *env) {
 	later.Spec.Selector.MatchLabels = map[string]string{"later": "true"}
 	pod := simplePod(name, "probe")
 	pod.Labels = map[string]string{"later": "true"}
-	e.createSoon(t, later, pod, poddefault.Mark("later"))
+	e.createSoon(t, later, pod, meta.Mark("later"))
 	stop()
 }
 
@@ -331,7 +332,7 @@ func testWithdrawnRights(t *testing.T, e *env) {
 func testWithdrawnDefinition(t *testing.T, e *env) {
 	name := e.namespace(t, "withdrawn-definition")
 	s := e.serve(t, name)
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	e.kubectl(t, "", "delete", "crd", "poddefaults.kubeflow.org", "--wait")
 	eventually(t, "pods to be created without PodDefaults, of which there are none", func(ctx context.Context) (bool, error) {
 		pod := simplePod(name, "probe")
@@ -370,7 +371,7 @@ func testTwoConfigurations(t *testing.T, e *env) {
 	t.Parallel()
 	name := e.namespace(t, "two-configurations")
 	first := e.serve(t, name, "--webhooks", "poddefault,servicetype")
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	e.serve(t, name+"-other", "--namespace-selector", "e2e="+name)
 	stop := e.steadily(t, name)
 	second := e.start(t, name, "--webhooks", "poddefault", lab.Set("registration.timeoutSeconds", "7"))
@@ -407,7 +408,7 @@ func testPoorServer(t *testing.T, e *env) {
 	poor := *e
 	poor.binary = script
 	s := poor.serve(t, name, "--authority-secret", name+"/ca")
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	stop := e.steadily(t, name)
 
 	var held []net.Conn
@@ -454,7 +455,7 @@ func testPoorServer(t *testing.T, e *env) {
 	later.Spec.Selector.MatchLabels = map[string]string{"later": "true"}
 	pod := simplePod(name, "probe")
 	pod.Labels = map[string]string{"later": "true"}
-	e.createSoon(t, later, pod, poddefault.Mark("later"))
+	e.createSoon(t, later, pod, meta.Mark("later"))
 }
 
 // testPartition cuts the one that leads off from the API server, which goes on calling it.
@@ -467,7 +468,7 @@ func testPartition(t *testing.T, e *env) {
 	args := []string{"--authority-secret", name + "/ca",
 		lab.Set("leaderElection", "{leaseDuration: 5s, renewDeadline: 4s, retryPeriod: 200ms}")}
 	leads := e.serve(t, name, append(args, "--kubeconfig", sallyporttest.Kubeconfig(t, config))...)
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	follows := e.start(t, name, args...)
 	follows.awaitReady(t)
 	stop := e.steadily(t, name)

@@ -24,6 +24,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -79,7 +80,7 @@ func testBackstop(t *testing.T, e *env) {
 		return e.serve(t, name, "--kubeconfig", kubeconfig, lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
 	}
 	s := serve()
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	e.create(t, podDefault(name, "tiers", kubeflowv1alpha1.PodDefaultSpec{
 		Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}, {Key: "legacy", Operator: metav1.LabelSelectorOpDoesNotExist},
@@ -138,10 +139,10 @@ func testBackstop(t *testing.T, e *env) {
 		}
 	}
 	excluded := simplePod(name, "excluded")
-	excluded.Annotations = map[string]string{poddefault.ExcludeAnnotation: "true"}
+	excluded.Annotations = map[string]string{meta.ExcludeAnnotation: "true"}
 	e.create(t, excluded)
 	mirror := simplePod(name, "mirror")
-	mirror.Annotations = map[string]string{poddefault.MirrorAnnotation: "x"}
+	mirror.Annotations = map[string]string{meta.MirrorAnnotation: "x"}
 	mirror.Spec.NodeName = "some-node"
 	mirror.Spec.AutomountServiceAccountToken = nil
 	e.create(t, mirror)

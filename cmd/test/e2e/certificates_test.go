@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -32,7 +32,7 @@ func testLostLease(t *testing.T, e *env) {
 	name := e.namespace(t, "lost-lease")
 	s := e.serve(t, name, "--authority-secret", name+"/ca",
 		lab.Set("leaderElection", "{leaseDuration: 5s, renewDeadline: 4s, retryPeriod: 200ms}"))
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	eventually(t, "the lease to be taken away", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
 		if err := e.client.Get(ctx, client.ObjectKey{Namespace: name, Name: "ca"}, lease); err != nil {
@@ -77,7 +77,7 @@ func testPrivatePaths(t *testing.T, e *env) {
 	t.Parallel()
 	name := e.namespace(t, "private-paths")
 	s := e.serve(t, name, "--authority-secret", name+"/ca", lab.Set("certificate.caPropagation", "2s")) // private paths are the default
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	path := func() string {
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
 		if err := e.client.Get(t.Context(), client.ObjectKey{Name: name}, configuration); err != nil {

@@ -10,12 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -45,7 +46,7 @@ func testConnections(t *testing.T, e *env) {
 		eventually(t, "the condition Accepted to be "+string(status), func(ctx context.Context) (bool, error) {
 			got := &kubeflowv1alpha1.PodDefault{}
 			err := e.client.Get(ctx, client.ObjectKeyFromObject(pd), got)
-			c := meta.FindStatusCondition(got.Status.Conditions, kubeflowv1alpha1.ConditionAccepted)
+			c := apimeta.FindStatusCondition(got.Status.Conditions, kubeflowv1alpha1.ConditionAccepted)
 			return c != nil && c.Status == status && strings.Contains(c.Message, text), err
 		})
 	}
@@ -63,7 +64,7 @@ func testConnections(t *testing.T, e *env) {
 	}
 	accepted(metav1.ConditionFalse, "apply the rights")
 	without := created("without")
-	if len(sources(without)) > 0 || without.Annotations[poddefault.DecisionsAnnotation] != "connections" || without.Annotations[poddefault.Mark("connections")] != "" {
+	if len(sources(without)) > 0 || without.Annotations[meta.DecisionsAnnotation] != "connections" || without.Annotations[meta.Mark("connections")] != "" {
 		t.Errorf("without rights: got %v, %v", sources(without), without.Annotations)
 	}
 	if err := s.Ready(t.Context()); err != nil {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // drifted is what drift prints as JSON.
@@ -110,7 +110,7 @@ func testDrift(t *testing.T, e *env, of string, args ...string) {
 	e.create(t, deployment(name, "early", "1", "")) // before the PodDefault
 	runs("early", 2)
 	pd := envPodDefault(name, "env")
-	e.createSoon(t, pd, simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, pd, simplePod(name, "probe"), meta.Mark("env"))
 	web := deployment(name, "web", "1", "")
 	e.create(t, web)
 	e.create(t, statefulSet(name, "db", ""))

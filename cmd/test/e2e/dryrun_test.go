@@ -19,6 +19,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -51,7 +52,7 @@ func testAskingTheServer(t *testing.T, e *env) {
 	}}))
 	e.createSoon(t, podDefault(name, "env", kubeflowv1alpha1.PodDefaultSpec{Selector: selected("env"), Env: []corev1.EnvVar{{Name: "A", Value: "1"}}}),
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "probe", Labels: map[string]string{"use": "env"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}},
-		poddefault.Mark("env"))
+		meta.Mark("env"))
 	e.create(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "range"}, Spec: corev1.LimitRangeSpec{
 		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}}},
 	}})

@@ -19,6 +19,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -31,7 +32,7 @@ func testExemptions(t *testing.T, e *env) {
 	e.serve(t, name, "--kubeconfig", e.serviceAccount(t, name), "--controllers=*", lab.Set("webhooks.poddefault.maxExemption", "24h"),
 		lab.Set("webhooks.poddefault.guard", "Backstop"), lab.Set("registration.timeoutSeconds", "30"))
 	e.awaitPolicy(t, name, admissionregistrationv1.Ignore) // the policy decides, too
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	n := 0
 	injected := func() (bool, *corev1.Pod) {
 		n++
@@ -87,7 +88,7 @@ func testExemptions(t *testing.T, e *env) {
 		exempt = pod
 		return !has, nil
 	})
-	if got := exempt.Annotations[poddefault.DecisionsAnnotation]; got != "env" {
+	if got := exempt.Annotations[meta.DecisionsAnnotation]; got != "env" {
 		t.Errorf("decided: %q", got)
 	}
 	p := newPlugin(t, e)

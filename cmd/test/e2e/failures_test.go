@@ -18,6 +18,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 func testConflict(t *testing.T, e *env) {
@@ -25,7 +26,7 @@ func testConflict(t *testing.T, e *env) {
 	s := e.serve(t, name)
 	e.createSoon(t, podDefault(name, "proxy", kubeflowv1alpha1.PodDefaultSpec{
 		Env: []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "canary-of-the-poddefault"}},
-	}), simplePod(name, "probe"), poddefault.Mark("proxy"))
+	}), simplePod(name, "probe"), meta.Mark("proxy"))
 
 	pod := simplePod(name, "denied")
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "canary-of-the-pod"}}
@@ -65,18 +66,18 @@ func testInvalidObjects(t *testing.T, e *env) {
 		e.create(t, pd) // before there is a webhook that would refuse it
 	}
 	s := e.serve(t, name)
-	e.createSoon(t, envPodDefault(name, "works"), simplePod(name, "probe"), poddefault.Mark("works"))
+	e.createSoon(t, envPodDefault(name, "works"), simplePod(name, "probe"), meta.Mark("works"))
 	pod := simplePod(name, "injected")
 	e.create(t, pod)
 	if got := envNames(pod.Spec.Containers[0]); strings.Join(got, ",") != "LONG,FROM_PODDEFAULT" {
 		t.Errorf("env is %v", got)
 	}
-	if _, ok := pod.Annotations[poddefault.Mark(long)]; !ok {
+	if _, ok := pod.Annotations[meta.Mark(long)]; !ok {
 		t.Errorf("the object with the long name left no mark: %v", pod.Annotations)
 	}
 	want := []string{"duplicate-env", "mount-without-volume", long, "works"}
 	slices.Sort(want)
-	if got := pod.Annotations[poddefault.DecisionsAnnotation]; got != strings.Join(want, ",") {
+	if got := pod.Annotations[meta.DecisionsAnnotation]; got != strings.Join(want, ",") {
 		t.Errorf("the decisions are %s", got)
 	}
 	for _, object := range []string{"wrong-selector", "duplicate-env"} {
@@ -90,7 +91,7 @@ func testInvalidObjects(t *testing.T, e *env) {
 func testBadInput(t *testing.T, e *env) {
 	name := e.namespace(t, "bad-input")
 	s := e.serve(t, name)
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	good := review(t, simplePod(name, "posted"))
 	const jsonType = "application/json"
 	edit := func(old, new string) []byte {

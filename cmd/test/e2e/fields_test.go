@@ -13,6 +13,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 func simplePod(namespace, name string) *corev1.Pod {
@@ -83,7 +84,7 @@ func testFields(t *testing.T, e *env) {
 	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "editor"}})
 	e.serve(t, name)
 	pd := everyField(name)
-	e.createSoon(t, pd, simplePod(name, "probe"), poddefault.Mark("every-field"))
+	e.createSoon(t, pd, simplePod(name, "probe"), meta.Mark("every-field"))
 
 	sent := simplePod(name, "notebook")
 	sent.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OWN", Value: "1"}}
@@ -114,9 +115,9 @@ func testFields(t *testing.T, e *env) {
 	check("tolerationSeconds that the API server had set", notReady >= 0 && *got.Spec.Tolerations[notReady].TolerationSeconds == 60, got.Spec.Tolerations)
 	check("labels", got.Labels["team"] == "a" && got.Labels["use"] == "true", got.Labels)
 	check("annotations", got.Annotations["example.com/note"] == "x", got.Annotations)
-	check("the mark", got.Annotations[poddefault.Mark("every-field")] == pd.ResourceVersion, got.Annotations)
+	check("the mark", got.Annotations[meta.Mark("every-field")] == pd.ResourceVersion, got.Annotations)
 	check("the revision", got.Annotations[poddefault.RevisionsAnnotation] == "every-field@"+poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), got.Annotations)
-	check("the decisions", got.Annotations[poddefault.DecisionsAnnotation] == "every-field", got.Annotations)
+	check("the decisions", got.Annotations[meta.DecisionsAnnotation] == "every-field", got.Annotations)
 	check("init containers", len(got.Spec.InitContainers) == 2 && got.Spec.InitContainers[1].RestartPolicy != nil, got.Spec.InitContainers)
 	check("sidecar", len(got.Spec.Containers) == 4 && got.Spec.Containers[3].Name == "logs" && len(got.Spec.Containers[3].Env) == 0, got.Spec.Containers)
 	check("image pull secrets", len(got.Spec.ImagePullSecrets) == 1 && got.Spec.ImagePullSecrets[0].Name == "registry", got.Spec.ImagePullSecrets)
@@ -133,7 +134,7 @@ func testSecondPass(t *testing.T, e *env) {
 	name := e.namespace(t, "second-pass")
 	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "editor"}})
 	e.serve(t, name)
-	e.createSoon(t, everyField(name), simplePod(name, "probe"), poddefault.Mark("every-field"))
+	e.createSoon(t, everyField(name), simplePod(name, "probe"), meta.Mark("every-field"))
 	pod := simplePod(name, "first")
 	e.create(t, pod)
 	first := e.stored(t, pod)
@@ -160,7 +161,7 @@ func testChanges(t *testing.T, e *env) {
 	name := e.namespace(t, "changes")
 	e.serve(t, name)
 	pd := envPodDefault(name, "env")
-	e.createSoon(t, pd, simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, pd, simplePod(name, "probe"), meta.Mark("env"))
 	other := simplePod(name, "probe")
 	other.Labels = map[string]string{"other": "true"}
 	applied := func(probe *corev1.Pod, want bool) {

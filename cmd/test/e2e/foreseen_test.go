@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // foreseen is a combination of a pod and an object that the API server refuses.
@@ -121,7 +121,7 @@ func testForeseen(t *testing.T, e *env) {
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"keeps": "true"}}, ConflictPolicy: kubeflowv1alpha1.ConflictKeepPod,
 		Env: []corev1.EnvVar{{Name: "A", Value: "x"}},
 	}), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: served, Name: "probe", Labels: map[string]string{"keeps": "true"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}}, poddefault.Mark("keeps"))
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}}, meta.Mark("keeps"))
 	warned := &warnings{}
 	config := rest.CopyConfig(e.config)
 	config.WarningHandler, config.WarningHandlerWithContext = nil, warned

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // testGivenPaths leaves the configurations to somebody else: one with the path of Kubeflow's
@@ -70,7 +70,7 @@ func testGivenPaths(t *testing.T, e *env) {
 	}
 
 	pd := envPodDefault(name, "env")
-	e.createSoon(t, pd, simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, pd, simplePod(name, "probe"), meta.Mark("env"))
 	pod := simplePod(name, "injected")
 	e.create(t, pod)
 	if env := e.stored(t, pod).Spec.Containers[0].Env; len(env) != 1 {

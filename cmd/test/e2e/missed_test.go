@@ -16,6 +16,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -35,7 +36,7 @@ func testMissed(t *testing.T, e *env) {
 	older := pod(name, "older", map[string]string{"late": "true"}, nil)
 	e.create(t, older)
 	s := e.serve(t, name, "--failure-policy", "Ignore", lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	e.create(t, envPodDefault(outside, "env"))
 	e.create(t, podDefault(name, "audit", kubeflowv1alpha1.PodDefaultSpec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"audited": "true"}}, Mode: kubeflowv1alpha1.ModeAudit, Env: []corev1.EnvVar{{Name: "A", Value: "1"}},
@@ -47,7 +48,7 @@ func testMissed(t *testing.T, e *env) {
 	e.create(t, pod(name, "first", use, nil))
 	e.create(t, pod(name, "second", use, nil))
 	e.create(t, pod(name, "of-nobody-either", map[string]string{"use": "no"}, nil))
-	e.create(t, pod(name, "excluded", use, map[string]string{poddefault.ExcludeAnnotation: "true"}))
+	e.create(t, pod(name, "excluded", use, map[string]string{meta.ExcludeAnnotation: "true"}))
 	e.create(t, pod(name, "audited", map[string]string{"audited": "true"}, nil))
 	e.create(t, pod(outside, "not-asked-about", use, nil))
 	time.Sleep(time.Until(older.CreationTimestamp.Add(time.Second))) // by which the API server tells the two apart

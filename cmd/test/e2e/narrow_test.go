@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -46,13 +47,13 @@ func testNarrow(t *testing.T, e *env) {
 
 	// A new key is followed, and a pod without it is not sent. What has to happen before is
 	// awaited by the mark.
-	e.createSoon(t, envPodDefault(name, "by-use"), labelled(name, "use", "true"), poddefault.Mark("by-use"))
+	e.createSoon(t, envPodDefault(name, "by-use"), labelled(name, "use", "true"), meta.Mark("by-use"))
 	e.awaitCondition(t, name, "['use']")
 	e.awaitCalled(t, s, labelled(name, "", ""), false)
 	e.awaitCalled(t, s, labelled(name, "tier", "a"), false)
 	e.awaitCalled(t, s, labelled(name, "use", "false"), true) // of the keys, values do not count
 	byTier := podDefault(name, "by-tier", kubeflowv1alpha1.PodDefaultSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "a"}}})
-	e.createSoon(t, byTier, labelled(name, "tier", "a"), poddefault.Mark("by-tier"))
+	e.createSoon(t, byTier, labelled(name, "tier", "a"), meta.Mark("by-tier"))
 	e.awaitCondition(t, name, "['tier', 'use']")
 	e.awaitCalled(t, s, labelled(name, "other", ""), false)
 
@@ -60,7 +61,7 @@ func testNarrow(t *testing.T, e *env) {
 	every := podDefault(name, "every", kubeflowv1alpha1.PodDefaultSpec{Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: "legacy", Operator: metav1.LabelSelectorOpDoesNotExist},
 	}}})
-	e.createSoon(t, every, labelled(name, "", ""), poddefault.Mark("every"))
+	e.createSoon(t, every, labelled(name, "", ""), meta.Mark("every"))
 	for _, object := range []client.Object{every, byTier} {
 		if err := e.client.Delete(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -73,7 +74,7 @@ func testNarrow(t *testing.T, e *env) {
 	// while no server is there. Pods with the old key are refused meanwhile.
 	s.Kill()
 	e.create(t, podDefault(name, "by-new", kubeflowv1alpha1.PodDefaultSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"new": "true"}}}))
-	if pod := labelled(name, "new", "true"); e.client.Create(t.Context(), pod, client.DryRunAll) != nil || pod.Annotations[poddefault.Mark("by-new")] != "" {
+	if pod := labelled(name, "new", "true"); e.client.Create(t.Context(), pod, client.DryRunAll) != nil || pod.Annotations[meta.Mark("by-new")] != "" {
 		t.Error("a pod with a label that is new was sent")
 	}
 	if err := e.client.Create(t.Context(), labelled(name, "use", "true"), client.DryRunAll); err == nil {
@@ -94,7 +95,7 @@ func testNarrow(t *testing.T, e *env) {
 		}),
 	}}, nil)
 	late := labelled(name, "", "")
-	if err := e.client.Create(t.Context(), late, client.DryRunAll); err != nil || late.Labels["use"] != "true" || late.Annotations[poddefault.Mark("by-use")] != "" {
+	if err := e.client.Create(t.Context(), late, client.DryRunAll); err != nil || late.Labels["use"] != "true" || late.Annotations[meta.Mark("by-use")] != "" {
 		t.Errorf("a label that comes late has the pod %v (%v)", late.Annotations, err)
 	}
 	s.stop(t)
@@ -102,7 +103,7 @@ func testNarrow(t *testing.T, e *env) {
 	eventually(t, "the pod to be injected without the condition", func(ctx context.Context) (bool, error) {
 		pod := labelled(name, "", "")
 		err := e.client.Create(ctx, pod, client.DryRunAll)
-		return pod.Annotations[poddefault.Mark("by-use")] != "", err
+		return pod.Annotations[meta.Mark("by-use")] != "", err
 	})
 	s.stop(t)
 	e.serve(t, name, lab.Set("webhooks.poddefault.narrow", "true"), lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index")
@@ -111,7 +112,7 @@ func testNarrow(t *testing.T, e *env) {
 		return apierrors.IsForbidden(e.client.Create(ctx, labelled(name, "", ""), client.DryRunAll)), nil
 	})
 	early := labelled(name, "use", "true")
-	if err := e.client.Create(t.Context(), early, client.DryRunAll); err != nil || early.Annotations[poddefault.Mark("by-use")] == "" {
+	if err := e.client.Create(t.Context(), early, client.DryRunAll); err != nil || early.Annotations[meta.Mark("by-use")] == "" {
 		t.Errorf("a pod that has the label of its own: %v (%v)", early.Annotations, err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -38,7 +38,7 @@ func TestOwners(t *testing.T) {
 	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"e2e": name}}})
 	args := []string{lab.Set("webhooks.poddefault.guard", "Backstop"), "--controllers", "poddefault-index,poddefault-drift,poddefault-status"}
 	s := e.serve(t, name, args...)
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 
 	t.Run("pods of a Deployment and of a StatefulSet are injected and run", func(t *testing.T) {
 		e.create(t, deployment(name, "web", "1", ""))
@@ -99,7 +99,7 @@ func testProxyService(t *testing.T, e *env, namespace string) {
 	app.Spec.NodeName = playedNode
 	probe := app.DeepCopy()
 	probe.Name = "probe-proxy"
-	e.createSoon(t, pd, probe, poddefault.Mark(pd.Name))
+	e.createSoon(t, pd, probe, meta.Mark(pd.Name))
 	e.create(t, app)
 
 	t.Cleanup(func() { // others count the PodDefaults of the namespace

@@ -14,13 +14,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 func kubectl() string { return filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl") }
@@ -83,7 +83,7 @@ func testStatuses(t *testing.T, e *env) {
 	eventually(t, "the conflict to be told", func(ctx context.Context) (bool, error) {
 		pd := &kubeflowv1alpha1.PodDefault{}
 		err := e.client.Get(ctx, client.ObjectKeyFromObject(one), pd)
-		c := meta.FindStatusCondition(pd.Status.Conditions, kubeflowv1alpha1.ConditionConflicting)
+		c := apimeta.FindStatusCondition(pd.Status.Conditions, kubeflowv1alpha1.ConditionConflicting)
 		return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "PodDefaults one and two both set env FROM_PODDEFAULT"), err
 	})
 	out := kubectlAs(t, e, "system:admin", "--as-group", "system:masters", "get", "poddefaults", "-n", name)("")
@@ -121,7 +121,7 @@ func testPlugin(t *testing.T, e *env) {
 	})
 	e.create(t, proxied)
 	e.create(t, gpu)
-	e.createSoon(t, proxy, simplePod(name, "probe"), poddefault.Mark("proxy"))
+	e.createSoon(t, proxy, simplePod(name, "probe"), meta.Mark("proxy"))
 	elsewhere := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
 	elsewhere.Spec.Selector.MatchLabels = map[string]string{"use": "true"}
 	elsewhere.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "platform"}}
@@ -149,7 +149,7 @@ func testPlugin(t *testing.T, e *env) {
 		})
 		carrier := simplePod(name, "carrier")
 		carrier.Labels["gone"] = "true"
-		e.createSoon(t, gone, carrier, poddefault.Mark("gone"))
+		e.createSoon(t, gone, carrier, meta.Mark("gone"))
 		e.create(t, carrier)
 		if err := e.client.Delete(t.Context(), gone); err != nil {
 			t.Fatal(err)

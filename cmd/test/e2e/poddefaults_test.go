@@ -21,6 +21,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -95,7 +96,7 @@ func testNewFields(t *testing.T, e *env) {
 		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse("50m")}}},
 	}})
 	e.serve(t, name)
-	e.createSoon(t, newFields(name), simplePod(name, "probe"), poddefault.Mark("new-fields"))
+	e.createSoon(t, newFields(name), simplePod(name, "probe"), meta.Mark("new-fields"))
 
 	sent := simplePod(name, "first")
 	sent.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -172,7 +173,7 @@ func testClusterPodDefaults(t *testing.T, e *env) {
 
 	eventually(t, "both webhooks to be called", func(ctx context.Context) (bool, error) {
 		excluded := simplePod(name, "probe")
-		excluded.Annotations = map[string]string{poddefault.ExcludeAnnotation: "true"}
+		excluded.Annotations = map[string]string{meta.ExcludeAnnotation: "true"}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := e.client.Patch(ctx, namespace, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"platform":"true"}}}`))); err != nil {
 			return false, err
@@ -187,7 +188,7 @@ func testClusterPodDefaults(t *testing.T, e *env) {
 		pod := simplePod(name, "probe")
 		err := e.client.Create(ctx, pod, client.DryRunAll)
 		got := strings.Join(envNames(pod.Spec.Containers[0]), ",")
-		return got == "CLUSTER_POLITE,CLUSTER_SOME,FROM_PODDEFAULT" && pod.Annotations[poddefault.DecisionsAnnotation] == "cluster/cluster-polite,cluster/cluster-some,own", err
+		return got == "CLUSTER_POLITE,CLUSTER_SOME,FROM_PODDEFAULT" && pod.Annotations[meta.DecisionsAnnotation] == "cluster/cluster-polite,cluster/cluster-some,own", err
 	})
 
 	fresh := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cluster-new", Labels: map[string]string{"e2e": "cluster-new", "platform": "true"}}}
@@ -206,7 +207,7 @@ func testClusterPodDefaults(t *testing.T, e *env) {
 func testConsistent(t *testing.T, e *env) {
 	name := e.namespace(t, "consistent")
 	e.serve(t, name, lab.Set("webhooks.poddefault.freshness", poddefault.Consistent), lab.Set("registration.timeoutSeconds", "30"))
-	e.createSoon(t, envPodDefault(name, "first"), simplePod(name, "probe"), poddefault.Mark("first"))
+	e.createSoon(t, envPodDefault(name, "first"), simplePod(name, "probe"), meta.Mark("first"))
 	const atATime = 8
 	rounds := 40 * *times
 	group, ctx := errgroup.WithContext(t.Context())

@@ -18,7 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -291,7 +291,7 @@ func testProjectRequests(t *testing.T, full, empty client.Client) {
 	if err := empty.Create(t.Context(), admitted); err != nil {
 		t.Errorf("a project request below the limit: %v", err)
 	}
-	if accessor, err := meta.Accessor(admitted); err != nil || len(accessor.GetAnnotations()) > 0 {
+	if accessor, err := apimeta.Accessor(admitted); err != nil || len(accessor.GetAnnotations()) > 0 {
 		t.Errorf("a project request is stamped: %v", accessor.GetAnnotations())
 	}
 }
@@ -343,7 +343,7 @@ func testReload(t *testing.T, e *env) {
 	// Another webhook, which reads from the cluster first.
 	configuration(t, path, images+"- {name: poddefault, settings: {guard: Fail}}\n")
 	reloads("success", "2")
-	e.createSoon(t, envPodDefault(name, "late"), simplePod(name, "probe"), poddefault.Mark("late"))
+	e.createSoon(t, envPodDefault(name, "late"), simplePod(name, "probe"), meta.Mark("late"))
 	if pods.Load() == 0 {
 		t.Error("no pod was created meanwhile")
 	}
@@ -376,7 +376,7 @@ func testSidecars(t *testing.T, e *env) {
 		pod.Labels = pd.Spec.Selector.MatchLabels
 		probe := pod.DeepCopy()
 		probe.Name = "probe-" + pd.Name
-		e.createSoon(t, &pd, probe, poddefault.Mark(pd.Name))
+		e.createSoon(t, &pd, probe, meta.Mark(pd.Name))
 		e.create(t, pod)
 		got := e.stored(t, pod)
 		for key, value := range service.Spec.Selector {

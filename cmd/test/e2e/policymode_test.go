@@ -18,6 +18,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -48,7 +49,7 @@ func testPolicyMode(t *testing.T, e *env) {
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false)}}},
 		})
 	}
-	e.createSoon(t, second(served), simplePod(served, "probe"), poddefault.Mark("a-second"))
+	e.createSoon(t, second(served), simplePod(served, "probe"), meta.Mark("a-second"))
 	e.create(t, second(exported))
 	e.exportPolicies(t, exported)
 
@@ -57,7 +58,7 @@ func testPolicyMode(t *testing.T, e *env) {
 		"not-selected": func(p *corev1.Pod) { p.Labels = nil },
 		"one-of-two":   func(p *corev1.Pod) { p.Labels["second"] = "no" },
 		"excluded": func(p *corev1.Pod) {
-			p.Annotations = map[string]string{poddefault.ExcludeAnnotation: "true"}
+			p.Annotations = map[string]string{meta.ExcludeAnnotation: "true"}
 		},
 		"rich": func(p *corev1.Pod) {
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OWN", Value: "1"}, {Name: "SECOND", Value: "it's \"2\"\n"}}
@@ -68,7 +69,7 @@ func testPolicyMode(t *testing.T, e *env) {
 		},
 		// What differs was put there by an earlier version of both, and stays.
 		"from-a-backup": func(p *corev1.Pod) {
-			p.Annotations = map[string]string{poddefault.Mark("every-field"): "1", poddefault.Mark("a-second"): "1"}
+			p.Annotations = map[string]string{meta.Mark("every-field"): "1", meta.Mark("a-second"): "1"}
 			p.Labels["team"] = "another"
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LITERAL", Value: "s3cret"}, {Name: "SECOND", Value: "s3cret"}}
 			p.Spec.Volumes = []corev1.Volume{{Name: "conf", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -86,7 +87,7 @@ func testPolicyMode(t *testing.T, e *env) {
 	eventually(t, "the policies to inject", func(ctx context.Context) (bool, error) {
 		pod := simplePod(exported, "probe")
 		err := e.client.Create(ctx, pod, client.DryRunAll)
-		return pod.Annotations[poddefault.DecisionsAnnotation] == "a-second,every-field", err
+		return pod.Annotations[meta.DecisionsAnnotation] == "a-second,every-field", err
 	})
 	eventually(t, "the policies to refuse", func(ctx context.Context) (bool, error) {
 		pod := simplePod(exported, "probe")
@@ -167,7 +168,7 @@ func withoutNames(t *testing.T, pod *corev1.Pod) string {
 		if key == poddefault.RevisionsAnnotation { // which policies do not write
 			continue
 		}
-		if strings.HasPrefix(key, poddefault.MarkPrefix) {
+		if strings.HasPrefix(key, meta.MarkPrefix) {
 			value = fmt.Sprint("set: ", value != "")
 		}
 		annotations[key] = value

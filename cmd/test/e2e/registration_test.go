@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -40,7 +41,7 @@ func testReviewVersions(t *testing.T, e *env) {
 			name := e.namespace(t, fmt.Sprintf("versions-%d", i))
 			e.serve(t, name, lab.Set("registration.reviewVersions", "["+versions+"]"))
 			pod := simplePod(name, "injected")
-			e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+			e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 			e.create(t, pod)
 			if got := e.stored(t, pod).Spec.Containers[0].Env; len(got) != 1 || got[0].Name != "FROM_PODDEFAULT" {
 				t.Errorf("env is %v", got)
@@ -61,7 +62,7 @@ func testWebhookDown(t *testing.T, e *env) {
 	other := e.namespace(t, "down-other")
 	e.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "default"}})
 	s := e.serve(t, name)
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	s.Kill()
 
 	err := e.client.Create(t.Context(), simplePod(name, "refused"))
@@ -72,7 +73,7 @@ func testWebhookDown(t *testing.T, e *env) {
 		t.Errorf("got %+v", got)
 	}
 	excluded := simplePod(name, "excluded")
-	excluded.Annotations = map[string]string{poddefault.ExcludeAnnotation: "true"}
+	excluded.Annotations = map[string]string{meta.ExcludeAnnotation: "true"}
 	e.create(t, excluded)
 	e.create(t, simplePod(other, "elsewhere"))
 	e.create(t, simplePod(metav1.NamespaceSystem, "system"))
@@ -101,7 +102,7 @@ func testAuthority(t *testing.T, e *env) {
 	}
 	first := e.serve(t, name, "--authority-secret", secret)
 	before := bundle()
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	first.stop(t)
 	e.serve(t, name, "--authority-secret", secret)
 	if after := bundle(); after != before {

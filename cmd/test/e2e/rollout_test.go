@@ -20,6 +20,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -62,7 +63,7 @@ func testRollout(t *testing.T, e *env) {
 	}
 	pd := envPodDefault(name, s.name)
 	pd.Spec.Env[0].Value = "one"
-	e.createSoon(t, pd, simplePod(name, "probe"), poddefault.Mark(s.name))
+	e.createSoon(t, pd, simplePod(name, "probe"), meta.Mark(s.name))
 	for _, w := range s.workloads {
 		e.create(t, w)
 	}

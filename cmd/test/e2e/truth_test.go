@@ -27,6 +27,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -84,7 +85,7 @@ func testForeignTerms(t *testing.T, e *env) {
 	s := e.serve(t, name, "--authority-secret", secret)
 	args := []string{"--kubeconfig", e.kubeconfig, "--configuration-name", name, "--authority-secret", secret, "--replica", s.Metrics, "--service-account", name + "/sallyport"}
 	pd := envPodDefault(name, "env")
-	e.createSoon(t, pd, simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, pd, simplePod(name, "probe"), meta.Mark("env"))
 	lines := e.doctorLinesAnyStatus(t, args...)
 	expectLine(t, lines, "foreign-terms", "ok: no other client narrows the webhooks")
 
@@ -97,7 +98,7 @@ func testForeignTerms(t *testing.T, e *env) {
 	eventually(t, "pods to be created un-injected", func(ctx context.Context) (bool, error) {
 		pod := simplePod(name, "passed")
 		err := e.client.Create(ctx, pod, client.DryRunAll)
-		return pod.Annotations[poddefault.Mark("env")] == "", err
+		return pod.Annotations[meta.Mark("env")] == "", err
 	})
 	eventually(t, "the metric", func(ctx context.Context) (bool, error) {
 		value, err := s.Metric(ctx, `sallyport_registration_foreign_terms{kind="MutatingWebhookConfiguration",webhook="`+poddefault.Name+`"}`)
@@ -125,7 +126,7 @@ func testForeignTerms(t *testing.T, e *env) {
 	eventually(t, "pods to be injected again", func(ctx context.Context) (bool, error) {
 		pod := simplePod(name, "again")
 		err := e.client.Create(ctx, pod, client.DryRunAll)
-		return pod.Annotations[poddefault.Mark("env")] != "", err
+		return pod.Annotations[meta.Mark("env")] != "", err
 	})
 	args[slices.Index(args, "--replica")+1] = s.Metrics
 	expectLine(t, e.doctorLinesAnyStatus(t, args...), "foreign-terms", "ok: no other client narrows the webhooks")
@@ -256,7 +257,7 @@ func testProof(t *testing.T, e *env) {
 	everything.Name = "every-field"
 	everything.Spec.Selector.MatchLabels = map[string]string{"every": "field"}
 	e.create(t, everything)
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	e.create(t, podDefault(name, "terms", kubeflowv1alpha1.PodDefaultSpec{
 		Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a"}}, {Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}},
@@ -274,7 +275,7 @@ func testProof(t *testing.T, e *env) {
 		pod := simplePod(name, "probe")
 		pod.Labels = map[string]string{"wide": "yes"}
 		err := e.client.Create(ctx, pod, client.DryRunAll)
-		return pod.Annotations[poddefault.ClusterMark("proof-wide")] != "", err
+		return pod.Annotations[meta.ClusterMark("proof-wide")] != "", err
 	})
 	injection("ok: 4 of ")
 	var pods corev1.PodList

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
 
@@ -52,7 +52,7 @@ func testUninstall(t *testing.T, e *env) {
 		return append(append(flags[:len(flags):len(flags)], "--kubeconfig", e.kubeconfig), more...)
 	}
 	s := e.serve(t, name, "--authority-secret", name+"/ca")
-	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), poddefault.Mark("env"))
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 
 	out, err := e.command(t, args()...)
 	if err == nil || !strings.Contains(out, "scale the server down first") || !strings.Contains(out, "lease "+name+"/ca") {

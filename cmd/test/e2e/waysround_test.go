@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // testWaysRound tries every verb that the API server has against the question whether an
@@ -29,7 +29,7 @@ func testWaysRound(t *testing.T, e *env) {
 	e.awaitJudge(t, name)
 	user := e.user(t, stranger)
 	env := func() *kubeflowv1alpha1.PodDefault { return envPodDefault(name, "mine") }
-	e.createSoon(t, env(), simplePod(name, "probe"), poddefault.Mark("mine"))
+	e.createSoon(t, env(), simplePod(name, "probe"), meta.Mark("mine"))
 	const spy = `{"spec":{"sidecars":[{"name":"spy","image":"spy"}]}}`
 	stored := func(t *testing.T) *kubeflowv1alpha1.PodDefault {
 		t.Helper()

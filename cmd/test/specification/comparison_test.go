@@ -27,6 +27,8 @@ import (
 	kubeflow "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyport "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 )
 
 const namespace = "team-a"
@@ -73,7 +75,7 @@ func server(t *testing.T, w world, pod *corev1.Pod) (stored *corev1.Pod, message
 		index.Set(poddefault.CompileCluster(&w.ClusterPodDefaults[i]))
 	}
 	define := poddefault.New
-	if pod.Annotations[poddefault.ExcludeAnnotation] == "true" {
+	if pod.Annotations[meta.ExcludeAnnotation] == "true" {
 		define = poddefault.NewExcluded
 	}
 	webhook, err := define(index, poddefault.DefaultSettings())
@@ -154,7 +156,7 @@ func (d draws) later(w world) (later world) {
 }
 
 func accepted(spec *kubeflow.PodDefaultSpec) bool {
-	errs, _ := poddefault.Check(spec, nil)
+	errs, _ := validate.Spec(spec, nil)
 	return len(errs) == 0
 }
 

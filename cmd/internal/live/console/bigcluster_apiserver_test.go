@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 var times = flag.Int("times", 1, "how many times 200 PodDefaults and 1,200 pods are in the big cluster")
@@ -51,7 +51,7 @@ func testBigCluster(t *testing.T, w *world) {
 		if i < pods/2 {
 			namespace = "team-0" // one team has half of them
 		}
-		create(newPod(namespace, fmt.Sprintf("pod-%d", i), map[string]string{"uses": "true"}, map[string]string{poddefault.Mark("default-0"): "1", "example.com/large": strings.Repeat("x", 4<<10)}))
+		create(newPod(namespace, fmt.Sprintf("pod-%d", i), map[string]string{"uses": "true"}, map[string]string{meta.Mark("default-0"): "1", "example.com/large": strings.Repeat("x", 4<<10)}))
 	}
 	wait()
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the console's own; `make test` sets another

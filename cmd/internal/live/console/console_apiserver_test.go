@@ -24,7 +24,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -79,10 +79,10 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 	})
 	selected := map[string]string{"uses-first": "true"}
 	w.create(t,
-		newPod("team-a", "current", selected, map[string]string{poddefault.Mark("first"): first.ResourceVersion}),
-		newPod("team-a", "old", selected, map[string]string{poddefault.Mark("first"): "1"}),
+		newPod("team-a", "current", selected, map[string]string{meta.Mark("first"): first.ResourceVersion}),
+		newPod("team-a", "old", selected, map[string]string{meta.Mark("first"): "1"}),
 		newPod("team-a", "without", selected, nil),
-		newPod("team-a", "relabelled", nil, map[string]string{poddefault.Mark("first"): "1"}),
+		newPod("team-a", "relabelled", nil, map[string]string{meta.Mark("first"): "1"}),
 	)
 	w.grant(t, "member", "team-a", "poddefaults.kubeflow.org", "pods")
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 const markup = `"><img src=x onerror=alert(1)><script>alert(1)</script>`
@@ -51,7 +51,7 @@ func testPodPage(t *testing.T, w *world) {
 	w.create(t, pd, newPodDefault("team-c", "other", "uses-other", "hunter5"))
 	selected := map[string]string{"uses-credentials": "true"}
 	stored := newPod("team-c", "web-0", selected, map[string]string{
-		poddefault.Mark("credentials"): pd.ResourceVersion, poddefault.DecisionsAnnotation: "credentials",
+		meta.Mark("credentials"): pd.ResourceVersion, meta.DecisionsAnnotation: "credentials",
 		"example.com/markup": markup, "example.com/large": strings.Repeat("y", 200<<10),
 	})
 	stored.Spec.Volumes = pd.Spec.Volumes

@@ -20,7 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -103,7 +103,7 @@ func showPodList(ctx context.Context, v *visit) (templ.Component, error) {
 		}
 		rows = append(rows, []cell{
 			{{text: pod.Name, href: v.link("pod", "namespace", v.cluster.Namespace, "type", "pod", "name", pod.Name)}}, {owner},
-			text(strings.ReplaceAll(pod.Annotations[poddefault.DecisionsAnnotation], ",", ", ")),
+			text(strings.ReplaceAll(pod.Annotations[meta.DecisionsAnnotation], ",", ", ")),
 		})
 	})
 	if err = v.hide("list pods of the namespace "+v.cluster.Namespace, err); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -48,11 +49,11 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		}
 		e.Carried = append(e.Carried, explained{Name: title, Applied: applied, Detail: detail})
 	}
-	for name := range strings.SplitSeq(stored.Annotations[poddefault.DecisionsAnnotation], ",") {
+	for name := range strings.SplitSeq(stored.Annotations[meta.DecisionsAnnotation], ",") {
 		if cluster, ok := strings.CutPrefix(name, "cluster/"); ok {
-			add("ClusterPodDefault "+cluster, poddefault.ClusterMark(cluster), poddefault.ClusterSkipMark(cluster))
+			add("ClusterPodDefault "+cluster, meta.ClusterMark(cluster), meta.ClusterSkipMark(cluster))
 		} else if name != "" {
-			add("PodDefault "+e.Namespace+"/"+name, poddefault.Mark(name), poddefault.SkipMark(name))
+			add("PodDefault "+e.Namespace+"/"+name, meta.Mark(name), meta.SkipMark(name))
 		}
 	}
 	// Kubeflow's webhook writes no list.

@@ -13,6 +13,7 @@ import (
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -93,7 +94,7 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 	)
 	current := poddefault.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1)))
 	mark := "resourceVersion 6, revision " + revision.Short(poddefault.RevisionOf([]byte(stable)))
-	running := use + ", uid: u, generateName: web-, annotations: {" + poddefault.Mark("staged") + ": '6', " + poddefault.RevisionsAnnotation + ": 'staged@" + poddefault.RevisionOf([]byte(stable)) + "'}, " +
+	running := use + ", uid: u, generateName: web-, annotations: {" + meta.Mark("staged") + ": '6', " + poddefault.RevisionsAnnotation + ": 'staged@" + poddefault.RevisionOf([]byte(stable)) + "'}, " +
 		"ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: w, controller: true}]"
 	was := "applied, as it was at " + mark + ", which is stable while revision " + revision.Short(current) + " is rolled out "
 	for what, c := range map[string]struct {

@@ -23,6 +23,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -70,9 +71,9 @@ func New(o *manifest.Object) (*Default, error) {
 // mark returns the annotation of pods that it was applied to.
 func (d *Default) mark() string {
 	if d.namespaces != nil {
-		return poddefault.ClusterMark(d.Name)
+		return meta.ClusterMark(d.Name)
 	}
-	return poddefault.Mark(d.Name)
+	return meta.Mark(d.Name)
 }
 
 // Defaults are the PodDefaults and ClusterPodDefaults for a namespace.

@@ -20,6 +20,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -229,9 +230,9 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 		e.carry(known, stored, whyNot)
 	}
 	if slices.ContainsFunc(known.all, func(d *Default) bool {
-		return pod.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude
+		return pod.Annotations[meta.ExcludeAnnotation] == "true" && d.allowExclude
 	}) {
-		e.Note = "the pod excludes itself by the annotation " + poddefault.ExcludeAnnotation
+		e.Note = "the pod excludes itself by the annotation " + meta.ExcludeAnnotation
 	}
 }
 
@@ -286,7 +287,7 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 	case applied:
 		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
 			markedState(d.compiled.MarkNow()) + " now"
-	case stored.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude:
+	case stored.Annotations[meta.ExcludeAnnotation] == "true" && d.allowExclude:
 		return false, "the pod excludes itself"
 	case decided && d.spec.Mode == kubeflowv1alpha1.ModeAudit:
 		return false, "its mode is Audit"
@@ -339,7 +340,7 @@ func markedState(mark poddefault.CarriedMark) string {
 // whyNot explains the decision on a new pod.
 func (d *Default) whyNot(pod *manifest.Object, after map[string]string, denied bool) string {
 	switch {
-	case pod.Annotations[poddefault.ExcludeAnnotation] == "true" && d.allowExclude:
+	case pod.Annotations[meta.ExcludeAnnotation] == "true" && d.allowExclude:
 		return "the pod excludes itself"
 	case d.compiled.Problem() != nil:
 		return "it can never work: " + strings.ReplaceAll(d.compiled.Problem().Error(), "\n", "; ")
@@ -362,7 +363,7 @@ func decidedOn(annotations map[string]string, d *Default) bool {
 	if d.namespaces != nil {
 		name = "cluster/" + name
 	}
-	return slices.Contains(strings.Split(annotations[poddefault.DecisionsAnnotation], ","), name)
+	return slices.Contains(strings.Split(annotations[meta.DecisionsAnnotation], ","), name)
 }
 
 func annotationsOf(pod []byte) map[string]string {

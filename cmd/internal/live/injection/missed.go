@@ -8,14 +8,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // tellMissed returns the findings about a pod, with the state Missed for the objects that
 // were as they are now when the pod was created, if the webhook has not decided about it.
 func (f *fleet) tellMissed(pod *metav1.ObjectMeta, findings []drift.Finding) []drift.Finding {
-	if _, decided := pod.Annotations[poddefault.DecisionsAnnotation]; decided {
+	if _, decided := pod.Annotations[meta.DecisionsAnnotation]; decided {
 		return findings
 	}
 	findings = slices.Clone(findings) // pods share them

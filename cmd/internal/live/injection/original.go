@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -125,8 +125,8 @@ func skeleton(stored *manifest.Object, known *Defaults) (*manifest.Object, error
 		}
 	}
 	annotations := map[string]string{}
-	if value, excluded := stored.Annotations[poddefault.ExcludeAnnotation]; excluded {
-		annotations[poddefault.ExcludeAnnotation] = value
+	if value, excluded := stored.Annotations[meta.ExcludeAnnotation]; excluded {
+		annotations[meta.ExcludeAnnotation] = value
 	}
 	return withMetadata(stored.Part("", raw, stored.TypeMeta, metav1.ObjectMeta{}), stored, own, annotations)
 }

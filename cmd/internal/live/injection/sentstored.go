@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -143,7 +144,7 @@ func lines(before, after jsontext.Value, originsBefore, origins []admission.Orig
 
 // hidden shows what Sallyport notes about a pod, and which values are equal.
 var hidden = recording.Redaction{
-	Annotations: []string{poddefault.DecisionsAnnotation, poddefault.RevisionsAnnotation, poddefault.ExcludeAnnotation, poddefault.MarkPrefix + "*", poddefault.ClusterMarkPrefix + "*", poddefault.SkipPrefix + "*"},
+	Annotations: []string{meta.DecisionsAnnotation, poddefault.RevisionsAnnotation, meta.ExcludeAnnotation, meta.MarkPrefix + "*", meta.ClusterMarkPrefix + "*", meta.SkipPrefix + "*"},
 	Mask: func(value string) string {
 		code := hmac.New(sha256.New, key)
 		code.Write([]byte(value))

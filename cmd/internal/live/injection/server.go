@@ -15,7 +15,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -67,13 +67,13 @@ func (t *Trial) interferes(ctx context.Context, now *Defaults, is *review.Outcom
 	}
 	pod := *is.Object
 	pod.Raw = is.After
-	excluded, err := pod.EditMetadata(func(meta map[string]any) {
-		annotations, _ := meta["annotations"].(map[string]any)
+	excluded, err := pod.EditMetadata(func(metadata map[string]any) {
+		annotations, _ := metadata["annotations"].(map[string]any)
 		if annotations == nil {
 			annotations = map[string]any{}
 		}
-		annotations[poddefault.ExcludeAnnotation] = "true"
-		meta["annotations"] = annotations
+		annotations[meta.ExcludeAnnotation] = "true"
+		metadata["annotations"] = annotations
 	})
 	if err != nil {
 		return false, err

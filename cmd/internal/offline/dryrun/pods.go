@@ -22,6 +22,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Pods asks an API server about new pods. It asks once about pods that differ only in what their controllers generate,
@@ -262,13 +263,13 @@ func (q *question) injected(object map[string]any) bool {
 // excluded returns a pod that PodDefaults leave as it is, unless they do not allow it.
 func excluded(pod map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(pod)
-	meta := out["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
+	metadata := out["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
 	if annotations == nil {
 		annotations = map[string]any{}
 	}
-	annotations[poddefault.ExcludeAnnotation] = "true"
-	meta["annotations"] = annotations
+	annotations[meta.ExcludeAnnotation] = "true"
+	metadata["annotations"] = annotations
 	return out
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Identifiers of the webhook for exemptions in the API.
@@ -142,7 +143,7 @@ func (h *exemptHandler) limits(e *poddefault.Exemption) string {
 // exemptAccess is what exempting the pods of a namespace from an object requires.
 func exemptAccess(namespace, name string) *authorizationv1.ResourceAttributes {
 	resource := podDefaults
-	if cluster, ok := strings.CutPrefix(name, poddefault.ClusterDecision); ok {
+	if cluster, ok := strings.CutPrefix(name, meta.ClusterDecision); ok {
 		resource, namespace, name = clusterPodDefaults, "", cluster
 	}
 	return &authorizationv1.ResourceAttributes{

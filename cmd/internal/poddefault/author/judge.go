@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 )
 
 // judge returns errors and warnings for the spec of an object. Errors are for what can
@@ -37,9 +37,9 @@ func judge(resource metav1.GroupVersionResource, raw []byte) (errs field.ErrorLi
 	add := func(more field.ErrorList, moreWarnings []string) {
 		errs, warnings = append(errs, more...), append(warnings, moreWarnings...)
 	}
-	add(poddefault.Check(spec, path))
+	add(validate.Spec(spec, path))
 	if cluster {
-		add(poddefault.CheckCluster(&whole, path), nil)
+		add(validate.ClusterSpec(&whole, path), nil)
 	}
 	add(trustedKeys(spec.Labels, path.Child("labels")))
 	add(trustedKeys(spec.Annotations, path.Child("annotations")))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -20,7 +20,7 @@ func strayPlaceholders(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *
 	if !spec.Substitute {
 		return nil
 	}
-	replaced := poddefault.Substituted(spec, path)
+	replaced := meta.Substituted(spec, path)
 	var look func(value jsontext.Value, at *field.Path)
 	look = func(value jsontext.Value, at *field.Path) {
 		r := rawjson.NewReader(value)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // maxEntryBytes limits the JSON size of one object in an index, so that a large object
@@ -20,7 +21,7 @@ const maxEntryBytes = 16 << 10
 
 // Entry is the part of an injecting object that an index stores. It is immutable.
 type Entry struct {
-	decision     string // the object's name in [poddefault.DecisionsAnnotation]
+	decision     string // the object's name in [meta.DecisionsAnnotation]
 	version      string // see [poddefault.Compiled.Version]
 	requirements []metav1.LabelSelectorRequirement
 	namespaces   labels.Selector // for a ClusterPodDefault; nil selects all
@@ -48,7 +49,7 @@ func NewEntry(c *poddefault.Compiled) *Entry {
 
 // ofCluster is 1 for a ClusterPodDefault, else 0.
 func (e *Entry) ofCluster() int {
-	if strings.HasPrefix(e.decision, poddefault.ClusterDecision) {
+	if strings.HasPrefix(e.decision, meta.ClusterDecision) {
 		return 1
 	}
 	return 0

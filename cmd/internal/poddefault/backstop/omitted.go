@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // told tells handlers which objects have room in an index again, or no longer.
@@ -26,7 +27,7 @@ func (t *told) tell(namespace string, decisions []string) {
 	}
 	var names []types.NamespacedName
 	for _, decision := range decisions {
-		if name, ofCluster := strings.CutPrefix(decision, poddefault.ClusterDecision); ofCluster {
+		if name, ofCluster := strings.CutPrefix(decision, meta.ClusterDecision); ofCluster {
 			names = append(names, types.NamespacedName{Name: name})
 		} else {
 			names = append(names, types.NamespacedName{Namespace: namespace, Name: decision})

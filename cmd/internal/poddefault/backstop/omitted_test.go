@@ -16,6 +16,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 func entryOf(name string, selector metav1.LabelSelector) *Entry {
@@ -56,7 +57,7 @@ func full() (entries []*Entry) {
 func pod(labels map[string]string, listed string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
 	if listed != "" {
-		p.Annotations = map[string]string{poddefault.DecisionsAnnotation: listed}
+		p.Annotations = map[string]string{meta.DecisionsAnnotation: listed}
 	}
 	return p
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // The expressions support Kubernetes 1.30 and later. They avoid two-variable
@@ -23,9 +24,9 @@ const (
 	// exemptExpression: excluding a pod also allows creating it while no server
 	// answers.
 	exemptExpression = "[object.metadata.?annotations.orValue({})].exists(a, " +
-		"a[?'" + poddefault.ExcludeAnnotation + "'].orValue('') == 'true' || '" + poddefault.MirrorAnnotation + "' in a)"
+		"a[?'" + meta.ExcludeAnnotation + "'].orValue('') == 'true' || '" + meta.MirrorAnnotation + "' in a)"
 	// listedExpression yields the objects already considered for the pod.
-	listedExpression = "object.metadata.?annotations[?'" + poddefault.DecisionsAnnotation + "'].orValue('').split(',')"
+	listedExpression = "object.metadata.?annotations[?'" + meta.DecisionsAnnotation + "'].orValue('').split(',')"
 	// goneExpression yields objects that a server knows to be gone, or to select other
 	// pods now, before the index reflects that.
 	goneExpression = "object.metadata.?annotations[?'" + poddefault.GoneAnnotation + "'].orValue('').split(',')"

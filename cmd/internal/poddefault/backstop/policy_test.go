@@ -29,6 +29,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 const testNamespace = "team-a"
@@ -160,10 +161,10 @@ func drawWorld(t *rapid.T) *world {
 	}
 	w.pod.Annotations = map[string]string{}
 	if rapid.IntRange(0, 3).Draw(t, "excluded") == 0 {
-		w.pod.Annotations[poddefault.ExcludeAnnotation] = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "exclude")
+		w.pod.Annotations[meta.ExcludeAnnotation] = rapid.SampledFrom([]string{"true", "false"}).Draw(t, "exclude")
 	}
 	if rapid.IntRange(0, 9).Draw(t, "mirror") == 0 {
-		w.pod.Annotations[poddefault.MirrorAnnotation] = "x"
+		w.pod.Annotations[meta.MirrorAnnotation] = "x"
 	}
 	return w
 }
@@ -242,7 +243,7 @@ func TestThePolicyRefusesExactlyWhatTheWebhookWouldChange(t *testing.T) {
 		index := w.index()
 		changed := w.inject(t)
 		refusal := verdict(t, p, index, w.pod)
-		wanted := injected(changed) && w.pod.Annotations[poddefault.ExcludeAnnotation] != "true"
+		wanted := injected(changed) && w.pod.Annotations[meta.ExcludeAnnotation] != "true"
 		if refused := refusal != ""; refused != wanted {
 			t.Fatalf("the pod is refused: %t (%s); it should be: %t\n%+v", refused, refusal, wanted, index)
 		}
@@ -270,15 +271,15 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 		message             string
 	}{
 		"nothing was decided":                    {map[string]string{"gpu": "true"}, nil, "did not answer: cluster/proxy, gpu. Create"},
-		"one is missing":                         {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy"}, "kubectl sallyport explain"},
-		"all are listed":                         {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu,other"}, ""},
-		"a name that begins like another one":    {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy,gpu2"}, "kubectl sallyport explain"},
-		"one is gone, the other is listed":       {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: goneNow}, ""},
+		"one is missing":                         {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy"}, "kubectl sallyport explain"},
+		"all are listed":                         {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy,gpu,other"}, ""},
+		"a name that begins like another one":    {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy,gpu2"}, "kubectl sallyport explain"},
+		"one is gone, the other is listed":       {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: goneNow}, ""},
 		"both are gone":                          {map[string]string{"gpu": "true"}, map[string]string{poddefault.GoneAnnotation: "cluster/proxy#" + poddefault.CompileCluster(proxy).Version() + "," + goneNow}, ""},
-		"an older one of that name is gone":      {map[string]string{"gpu": "true"}, map[string]string{poddefault.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: "gpu#older0"}, "kubectl sallyport explain"},
-		"a pod that excludes itself is admitted": {map[string]string{"gpu": "true"}, map[string]string{poddefault.ExcludeAnnotation: "true"}, ""},
-		"a pod that excludes itself by halves":   {map[string]string{"gpu": "true"}, map[string]string{poddefault.ExcludeAnnotation: "yes"}, "did not answer: cluster/proxy, gpu. Create"},
-		"a mirror pod is for nobody":             {map[string]string{"gpu": "true"}, map[string]string{poddefault.MirrorAnnotation: ""}, ""},
+		"an older one of that name is gone":      {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: "gpu#older0"}, "kubectl sallyport explain"},
+		"a pod that excludes itself is admitted": {map[string]string{"gpu": "true"}, map[string]string{meta.ExcludeAnnotation: "true"}, ""},
+		"a pod that excludes itself by halves":   {map[string]string{"gpu": "true"}, map[string]string{meta.ExcludeAnnotation: "yes"}, "did not answer: cluster/proxy, gpu. Create"},
+		"a mirror pod is for nobody":             {map[string]string{"gpu": "true"}, map[string]string{meta.MirrorAnnotation: ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := verdict(t, p, index, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, Annotations: test.annotations}})
@@ -310,7 +311,7 @@ func TestThousandsOfObjectsAreWithinTheBudget(t *testing.T) {
 	for i := range entries {
 		names = append(names, entries[i].decision)
 	}
-	pod.Annotations = map[string]string{poddefault.DecisionsAnnotation: strings.Join(names[900:1200], ",")}
+	pod.Annotations = map[string]string{meta.DecisionsAnnotation: strings.Join(names[900:1200], ",")}
 	if text := verdict(t, p, index, pod); text != "" {
 		t.Errorf("a pod with 300 decisions is refused: %s", text)
 	}
@@ -341,7 +342,7 @@ func TestEachOfManyIsFound(t *testing.T) {
 		if verdict(t, p, index, pod) == "" {
 			t.Errorf("%s is not found", e.decision)
 		}
-		pod.Annotations = map[string]string{poddefault.DecisionsAnnotation: e.decision}
+		pod.Annotations = map[string]string{meta.DecisionsAnnotation: e.decision}
 		if text := verdict(t, p, index, pod); text != "" {
 			t.Errorf("%s: another is found too", e.decision)
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -134,7 +134,7 @@ func TestWhatTheAPIServerRunsIsAcceptedOnARealAPIServer(t *testing.T) {
 			"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.PodDefaultKind, "metadata": map[string]any{"name": fmt.Sprint("p", i)}, "spec": spec,
 		}}
 		_, errObject := podDefaults.Create(t.Context(), object, dryRun)
-		errs, _ := poddefault.Check(&typed, field.NewPath("spec"))
+		errs, _ := validate.Spec(&typed, field.NewPath("spec"))
 		if errPod != nil {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -25,7 +25,7 @@ func BenchmarkReport(b *testing.B) {
 			var pods []*store.Pod
 			for i := range 20_000 {
 				annotations := carried(x)
-				annotations[poddefault.DecisionsAnnotation] = "x"
+				annotations[meta.DecisionsAnnotation] = "x"
 				pods = append(pods, &store.Pod{NamespacedName: types.NamespacedName{Namespace: "a", Name: fmt.Sprint(i)}, Facts: store.NewFacts(labels(i), annotations)})
 			}
 			b.ReportAllocs()

@@ -25,6 +25,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -141,7 +142,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pod-", n), Labels: map[string]string{"use": label}, Annotations: map[string]string{}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox"}}}}
 		if value != "" {
-			pod.Annotations[poddefault.Mark("x")] = value
+			pod.Annotations[meta.Mark("x")] = value
 			pod.Annotations[poddefault.RevisionsAnnotation] = "x@" + revision
 		}
 		pod, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})

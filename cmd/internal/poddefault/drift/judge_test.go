@@ -17,6 +17,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
@@ -107,16 +108,16 @@ func TestFindings(t *testing.T) {
 		"a pod without it":                      {[]*poddefault.Compiled{x}, Pod{Labels: use("x")}, []string{"missing PodDefault a/x"}},
 		"an object that is gone":                {nil, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
 		"a cluster object that is gone":         {nil, Pod{Annotations: carried(all)}, []string{"surplus ClusterPodDefault all"}},
-		"a long name that is gone":              {nil, Pod{Annotations: map[string]string{long.Mark(): "1", poddefault.DecisionsAnnotation: long.Decision()}}, []string{"surplus PodDefault a/" + long.Name()}},
+		"a long name that is gone":              {nil, Pod{Annotations: map[string]string{long.Mark(): "1", meta.DecisionsAnnotation: long.Decision()}}, []string{"surplus PodDefault a/" + long.Name()}},
 		"a label that was taken away":           {[]*poddefault.Compiled{x}, Pod{Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
 		"an object that is in mode Audit now":   {[]*poddefault.Compiled{audit}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
 		"an object in mode Audit":               {[]*poddefault.Compiled{audit}, Pod{Labels: use("x")}, nil},
-		"one that was in mode Audit":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x"}}, []string{"missing PodDefault a/x"}},
-		"one that was skipped":                  {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x", poddefault.SkipMark("x"): "generation 3: env A"}}, nil},
-		"one that was skipped and changed":      {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x", poddefault.SkipMark("x"): "generation 2: env A"}}, []string{"missing PodDefault a/x"}},
-		"one whose volume the pod did not have": {[]*poddefault.Compiled{mounts}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.DecisionsAnnotation: "x"}}, nil},
-		"a pod that excludes itself":            {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.ExcludeAnnotation: "true"}}, []string{"missing ClusterPodDefault all"}},
-		"a mirror pod":                          {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.MirrorAnnotation: ""}}, nil},
+		"one that was in mode Audit":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, []string{"missing PodDefault a/x"}},
+		"one that was skipped":                  {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 3: env A"}}, nil},
+		"one that was skipped and changed":      {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 2: env A"}}, []string{"missing PodDefault a/x"}},
+		"one whose volume the pod did not have": {[]*poddefault.Compiled{mounts}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, nil},
+		"a pod that excludes itself":            {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.ExcludeAnnotation: "true"}}, []string{"missing ClusterPodDefault all"}},
+		"a mirror pod":                          {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.MirrorAnnotation: ""}}, nil},
 		"another namespace":                     {[]*poddefault.Compiled{x, all}, Pod{Namespace: "b", Labels: use("x")}, nil},
 		"a pod that the webhook is not for":     {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x), NotAsked: true}, []string{"surplus PodDefault a/x"}},
 		"a label that another adds":             {[]*poddefault.Compiled{adds, byAdded}, Pod{Labels: use("adds")}, []string{"missing PodDefault a/adds", "missing PodDefault a/y"}},
@@ -238,13 +239,13 @@ func TestReportCountsByRevision(t *testing.T) {
 
 // FuzzFindings gives the judge annotations that anyone may write.
 func FuzzFindings(f *testing.F) {
-	f.Add("use", "x", poddefault.Mark("x"), "7", "x,cluster/all")
+	f.Add("use", "x", meta.Mark("x"), "7", "x,cluster/all")
 	f.Add("use", "x", poddefault.RevisionsAnnotation, "x@0123456789,cluster/all@", "x,cluster/all")
-	f.Add("use", "x", poddefault.ClusterSkipMark("all"), "generation 3: ", ",,cluster/")
-	f.Add("", "", poddefault.ExcludeAnnotation, "true", "")
+	f.Add("use", "x", meta.ClusterSkipMark("all"), "generation 3: ", ",,cluster/")
+	f.Add("", "", meta.ExcludeAnnotation, "true", "")
 	source := index(podDefault("x", nil), everywhere("all"))
 	f.Fuzz(func(t *testing.T, label, value, annotation, text, listed string) {
-		pod := Pod{Namespace: "a", Labels: map[string]string{label: value}, Annotations: map[string]string{annotation: text, poddefault.DecisionsAnnotation: listed}}
+		pod := Pod{Namespace: "a", Labels: map[string]string{label: value}, Annotations: map[string]string{annotation: text, meta.DecisionsAnnotation: listed}}
 		found, err := New(source).Pod(context.Background(), pod)
 		if err != nil {
 			t.Fatal(err)

@@ -7,9 +7,10 @@ import (
 	"slices"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-const remedy = ", or exclude the pod with the annotation " + poddefault.ExcludeAnnotation + `: "true"`
+const remedy = ", or exclude the pod with the annotation " + meta.ExcludeAnnotation + `: "true"`
 
 // messageExpression begins like the webhook's denial. It contains no values.
 var messageExpression = "\"conflict occurred while applying poddefaults: \" + variables.names.join(\",\") + \" on pod: \" + " +
@@ -88,7 +89,7 @@ func (n *namespace) disagreements(o *object) string {
 		return noText
 	}
 	// A pod marked by another revision keeps what that revision gave it.
-	mark := "[object.metadata.?annotations[?" + quote(poddefault.Mark(o.Name)) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
+	mark := "[object.metadata.?annotations[?" + quote(meta.Mark(o.Name)) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
 		") || m.hasValue() && (\",\" + object.metadata.annotations[?" + quote(poddefault.RevisionsAnnotation) + "].orValue(\"\") + \",\").contains(" +
 		quote(","+o.Name+"@"+o.revision()+",") + "))"
 	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"

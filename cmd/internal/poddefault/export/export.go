@@ -27,6 +27,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // NamePrefix and a namespace form the name of its exported objects.
@@ -129,8 +130,8 @@ func (n *namespace) constraints() *admissionregistrationv1.MatchResources {
 func (n *namespace) conditions() []admissionregistrationv1.MatchCondition {
 	annotations := "object.metadata.?annotations.orValue({})"
 	conditions := []admissionregistrationv1.MatchCondition{
-		{Name: "not-excluded", Expression: annotations + "[?" + quote(poddefault.ExcludeAnnotation) + "].orValue(\"\") != \"true\""},
-		{Name: "not-a-mirror-pod", Expression: "!(" + quote(poddefault.MirrorAnnotation) + " in " + annotations + ")"},
+		{Name: "not-excluded", Expression: annotations + "[?" + quote(meta.ExcludeAnnotation) + "].orValue(\"\") != \"true\""},
+		{Name: "not-a-mirror-pod", Expression: "!(" + quote(meta.MirrorAnnotation) + " in " + annotations + ")"},
 	}
 	var selectors []string
 	for _, o := range n.objects {

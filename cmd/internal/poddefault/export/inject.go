@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -260,10 +260,10 @@ const isToken = "v.name.startsWith(\"" + tokenVolumePrefix + "\") && has(v.proje
 
 // closing returns the last mutation, which lists the decisions and removes tokens.
 func (n *namespace) closing() string {
-	key := quote(poddefault.DecisionsAnnotation)
+	key := quote(meta.DecisionsAnnotation)
 	ops := []string{"[object.metadata.?annotations[?" + key + "].orValue(\"\")].map(listed, " +
 		"listed != \"\" && variables.names.all(n, n in listed.split(\",\")) ? [] : [" +
-		operation(quote("/metadata/annotations"+jsonpatch.Pointer(poddefault.DecisionsAnnotation)), "variables.names.join(\",\")") + "]).flatten()"}
+		operation(quote("/metadata/annotations"+jsonpatch.Pointer(meta.DecisionsAnnotation)), "variables.names.join(\",\")") + "]).flatten()"}
 	if len(n.tokens()) > 0 {
 		// Backwards, because each removal shifts the elements after it.
 		remove := func(list, element, condition, path string) string {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // mostInStep is how many objects one mutation injects at most. The API server limits the cost of
@@ -100,7 +100,7 @@ func (o *object) maps() []stringMap {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[poddefault.Mark(o.Name)] = o.ResourceVersion
+	annotations[meta.Mark(o.Name)] = o.ResourceVersion
 	return []stringMap{
 		{"/metadata/labels", "object.metadata", "labels", o.Spec.Labels},
 		{"/metadata/annotations", "object.metadata", "annotations", annotations},

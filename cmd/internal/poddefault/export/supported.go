@@ -14,6 +14,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Fields returns the JSON names of the spec fields that can be exported. Of
@@ -62,7 +63,7 @@ func unsupported(pd *kubeflowv1alpha1.PodDefault) error {
 	for _, volume := range strayVolumes(spec) {
 		refuse("spec.volumes: the volume %s is mounted but not brought along: the webhook leaves the object out where the volume is missing, and a policy cannot", volume)
 	}
-	for _, key := range []string{poddefault.ExcludeAnnotation, poddefault.MirrorAnnotation} {
+	for _, key := range []string{meta.ExcludeAnnotation, meta.MirrorAnnotation} {
 		if _, ok := spec.Annotations[key]; ok {
 			refuse("spec.annotations[%s]: with this annotation the policies would not look at the pod again", key)
 		}

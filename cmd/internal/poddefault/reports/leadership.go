@@ -9,12 +9,13 @@ import (
 	"sync"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -89,7 +90,7 @@ func conflictOf(c *poddefault.Compiled) *metav1.Condition {
 	if c == nil {
 		return nil
 	}
-	condition := meta.FindStatusCondition(c.Status().Conditions, kubeflowv1alpha1.ConditionConflicting)
+	condition := apimeta.FindStatusCondition(c.Status().Conditions, kubeflowv1alpha1.ConditionConflicting)
 	if condition == nil || condition.Status != metav1.ConditionTrue {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (l *leadership) state(namespace string) *state {
 	of := l.conflicts[namespace]
 	out := &state{generation: func(decision string) (int64, bool) {
 		at := types.NamespacedName{Namespace: namespace, Name: decision}
-		if cluster, ok := strings.CutPrefix(decision, poddefault.ClusterDecision); ok {
+		if cluster, ok := strings.CutPrefix(decision, meta.ClusterDecision); ok {
 			at = types.NamespacedName{Name: cluster}
 		}
 		object := l.watcher.Get(at)

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +19,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -110,7 +111,7 @@ func testClusterRollout(t *testing.T, config *rest.Config, clients kubernetes.In
 		for range n {
 			pods++
 			runPod(t, clients, metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("pod-", pods), Annotations: map[string]string{
-				poddefault.ClusterMark(name): "1", poddefault.RevisionsAnnotation: poddefault.ClusterDecision + name + "@" + second,
+				meta.ClusterMark(name): "1", poddefault.RevisionsAnnotation: meta.ClusterDecision + name + "@" + second,
 			}}, fmt.Sprintf("web-%d-5d8f", pods), fails)
 		}
 	}
@@ -118,7 +119,7 @@ func testClusterRollout(t *testing.T, config *rest.Config, clients kubernetes.In
 		t.Helper()
 		patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q,"step":%d}}}`, second, step))
 		conditions := awaitStep(step).Status.Conditions
-		if !meta.IsStatusConditionPresentAndEqual(conditions, kubeflowv1alpha1.ConditionRolloutHealthy, health) {
+		if !apimeta.IsStatusConditionPresentAndEqual(conditions, kubeflowv1alpha1.ConditionRolloutHealthy, health) {
 			t.Errorf("%s: %+v", what, conditions)
 		}
 	}
@@ -135,12 +136,12 @@ func testClusterRollout(t *testing.T, config *rest.Config, clients kubernetes.In
 	runs("canary-b", 1, true)
 	patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q,"step":null}}}`, second)) // of the whole
 	failing := await("the condition", func(cpd *sallyportv1alpha1.ClusterPodDefault) bool {
-		return meta.IsStatusConditionFalse(cpd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+		return apimeta.IsStatusConditionFalse(cpd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 	})
 	if state := failing.Status.Rollout; state.Step != 4 || state.StableRevision != first {
 		t.Errorf("it is promoted although pods of two namespaces fail: %+v", state)
 	}
-	if message := meta.FindStatusCondition(failing.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy).Message; !strings.Contains(message, "6 of 8 pods") {
+	if message := apimeta.FindStatusCondition(failing.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy).Message; !strings.Contains(message, "6 of 8 pods") {
 		t.Errorf("message: %s", message)
 	}
 	if err := client.Delete().Resource(resource).Name(name).Do(t.Context()).Error(); err != nil {

@@ -17,6 +17,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 )
 
 // A key names an object: a PodDefault, or a ClusterPodDefault if the namespace is
@@ -62,7 +63,7 @@ func newObject(c *poddefault.Compiled) *object {
 	o := &object{key: keyOf(c), claims: claims(c.Spec()), required: required(c.Selector())}
 	var spec kubeflowv1alpha1.PodDefaultSpec
 	if json.Unmarshal(c.Spec(), &spec) == nil {
-		_, o.warnings = poddefault.Check(&spec, field.NewPath("spec"))
+		_, o.warnings = validate.Spec(&spec, field.NewPath("spec"))
 		o.rolls = spec.Rollout != nil
 		o.warnings = append(o.warnings, deadIn(spec.Rollout, c.Revision())...)
 	}

@@ -12,7 +12,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -257,7 +258,7 @@ func testRefusals(t *testing.T, r *rolling) {
 		t.Errorf("%d of %d workloads are refused", refused, all)
 	}
 	r.await("the condition", func(pd *kubeflowv1alpha1.PodDefault) bool {
-		c := meta.FindStatusCondition(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+		c := apimeta.FindStatusCondition(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == reasonRefused && strings.Contains(c.Message, "1 of 5 workloads are refused")
 	})
 	r.patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q}},"desc":"promoted"}`, second))
@@ -282,7 +283,7 @@ func testRefusals(t *testing.T, r *rolling) {
 func (r *rolling) runPod(name string, workload int, revision string, fails bool) {
 	r.t.Helper()
 	runPod(r.t, r.clients, metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Annotations: map[string]string{
-		poddefault.Mark(r.name): "1", poddefault.RevisionsAnnotation: r.name + "@" + revision,
+		meta.Mark(r.name): "1", poddefault.RevisionsAnnotation: r.name + "@" + revision,
 	}}, fmt.Sprintf("web-%d-5d8f", workload), fails)
 }
 
@@ -360,17 +361,17 @@ func testRollout(t *testing.T, r *rolling) {
 	r.runPod("forged", outside, second, true)
 	r.runPod("runs", inStep, second, false)
 	r.await("the condition of the pods in the step", func(pd *kubeflowv1alpha1.PodDefault) bool {
-		return meta.IsStatusConditionTrue(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+		return apimeta.IsStatusConditionTrue(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 	})
 	r.runPod("fails", inStep, second, true)
 	r.patch(fmt.Sprintf(`{"rollout":{"promotion":{"revision":%q}}}`, second))
 	failing := r.await("the condition", func(pd *kubeflowv1alpha1.PodDefault) bool {
-		return meta.IsStatusConditionFalse(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
+		return apimeta.IsStatusConditionFalse(pd.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 	})
 	if failing.Status.Rollout.Step != 1 || count(r.newPods("two")) > 70 {
 		t.Errorf("it is promoted although pods fail: %+v", failing.Status.Rollout)
 	}
-	if message := meta.FindStatusCondition(failing.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy).Message; !strings.Contains(message, "default/fails: container main: CrashLoopBackOff") {
+	if message := apimeta.FindStatusCondition(failing.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy).Message; !strings.Contains(message, "default/fails: container main: CrashLoopBackOff") {
 		t.Errorf("message: %s", message)
 	}
 	if err := clients.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), "fails", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
@@ -379,7 +380,7 @@ func testRollout(t *testing.T, r *rolling) {
 	done := r.await("the end", func(pd *kubeflowv1alpha1.PodDefault) bool {
 		return pd.Status.Rollout.Step == 0 && pd.Status.Rollout.StableRevision == second
 	})
-	if meta.FindStatusCondition(done.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy) != nil {
+	if apimeta.FindStatusCondition(done.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy) != nil {
 		t.Error("the condition stays behind the rollout")
 	}
 	if n := count(r.newPods("two")); n != workloads {

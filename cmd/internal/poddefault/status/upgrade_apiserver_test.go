@@ -19,6 +19,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -56,7 +57,7 @@ func testUpgrade(t *testing.T, r *rolling) {
 	name := types.NamespacedName{Namespace: was.podDefault.Namespace, Name: was.podDefault.Name}
 	leader := r.replicas[0]
 	leader.leader.lead(false)
-	restored := func(meta *metav1.ObjectMeta) { meta.ResourceVersion, meta.UID = "", "" }
+	restored := func(of *metav1.ObjectMeta) { of.ResourceVersion, of.UID = "", "" }
 
 	pd := was.podDefault.DeepCopy()
 	restored(&pd.ObjectMeta)
@@ -80,10 +81,10 @@ func testUpgrade(t *testing.T, r *rolling) {
 	if err := clusterClient.Post().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Body(cpd).Do(t.Context()).Into(cpd); err != nil {
 		t.Fatal(err)
 	}
-	mark := poddefault.Mark(name.Name)
+	mark := meta.Mark(name.Name)
 	for _, pod := range []*corev1.Pod{&was.early, &was.late} {
 		restored(&pod.ObjectMeta)
-		pod.Annotations[poddefault.ClusterMark(cpd.Name)] = cpd.ResourceVersion
+		pod.Annotations[meta.ClusterMark(cpd.Name)] = cpd.ResourceVersion
 		if pod.Annotations[mark] == was.podDefault.ResourceVersion {
 			pod.Annotations[mark] = stored.ResourceVersion
 		}

@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package validate
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
 func TestWhatEveryFieldMayHoldIsNoMistake(t *testing.T) {
-	for _, pd := range parsePodDefaults(t, readTestdata(t, "valid.yaml")) {
-		errs, _ := Check(&pd.Spec, field.NewPath("spec"))
+	data, err := os.ReadFile("../testdata/valid.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		pd := &kubeflowv1alpha1.PodDefault{}
+		if err := yaml.UnmarshalStrict(document, pd); err != nil {
+			t.Fatal(err)
+		}
+		errs, _ := Spec(&pd.Spec, field.NewPath("spec"))
 		if len(errs) > 0 {
 			t.Errorf("%s: %v", pd.Name, errs)
 		}
@@ -93,7 +106,7 @@ func TestWhatBreaksEveryPodIsAMistake(t *testing.T) {
 		`affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a b}]}}`:             "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey",
 		`topologySpreadConstraints: [{topologyKey: a, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, minDomains: 1}]`: "topologySpreadConstraints[0].minDomains",
 	} {
-		errs, _ := Check(parseSpec(t, spec), field.NewPath("spec"))
+		errs, _ := Spec(parseSpec(t, spec), field.NewPath("spec"))
 		if len(errs) != 1 || errs[0].Field != "spec."+want {
 			t.Errorf("%s: %v, want one error at %s", spec, errs, want)
 		}
@@ -108,7 +121,7 @@ func TestNamesThatNoObjectCanHaveAreWarnedOf(t *testing.T) {
 		`{volumes: [{name: v, projected: {sources: [{secret: {name: A}}]}}]}`:               "spec.volumes[0].projected.sources[0].secret.name: no object can have this name: pods",
 		`{volumes: [{name: v, projected: {sources: [{configMap: {name: a, items: []}}]}}]}`: "",
 	} {
-		errs, warnings := Check(parseSpec(t, text), field.NewPath("spec"))
+		errs, warnings := Spec(parseSpec(t, text), field.NewPath("spec"))
 		got := strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return !strings.Contains(w, "can have this name") }), "\n")
 		if len(errs) > 0 || !strings.Contains(got, want) || want == "" && got != "" || strings.Contains(got, "My_") {
 			t.Errorf("%s: %v, %q", text, errs, got)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package validate
 
 import (
 	"reflect"
@@ -11,24 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // Limits for one object. They are far above what any pod needs, and exclude only what
 // no stored pod could contain, because an object is added to the pod as a whole.
 const (
-	// maxSpec limits the JSON size of a spec in bytes. etcd stores 1.5 MiB of a pod.
-	maxSpec = 1 << 20
-	// maxList limits the elements of each list and map.
-	maxList = 2000
-	// maxBrought limits the init containers, and the sidecars, of an object.
-	maxBrought = 100
+	// MaxList limits the elements of each list and map.
+	MaxList = 2000
+	// MaxBrought limits the init containers, and the sidecars, of an object.
+	MaxBrought = 100
 )
 
-// limits reports exceeded limits. If there are any, nothing else is checked.
-func limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (errs field.ErrorList) {
-	if size > maxSpec {
-		return field.ErrorList{field.TooLong(path, "", maxSpec)}
+// Limits reports exceeded limits. If there are any, nothing else is checked.
+func Limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (errs field.ErrorList) {
+	if size > meta.MaxSpec {
+		return field.ErrorList{field.TooLong(path, "", meta.MaxSpec)}
 	}
 	// Build paths only if there is something to report.
 	if value := reflect.ValueOf(spec).Elem(); specLengths().exceeded(value) {
@@ -38,34 +36,18 @@ func limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (
 		name string
 		n    int
 	}{{"initContainers", len(spec.InitContainers)}, {"sidecars", len(spec.Sidecars)}} {
-		if list.n > maxBrought {
-			errs = append(errs, field.TooMany(path.Child(list.name), list.n, maxBrought))
+		if list.n > MaxBrought {
+			errs = append(errs, field.TooMany(path.Child(list.name), list.n, MaxBrought))
 		}
 	}
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return errs
 	}
-	if n := len(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms); n > maxNodeTerms {
-		errs = append(errs, field.TooMany(path.Child("affinity", "nodeAffinity", required, "nodeSelectorTerms"), n, maxNodeTerms))
+	if n := len(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms); n > MaxNodeTerms {
+		errs = append(errs, field.TooMany(path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"), n, MaxNodeTerms))
 	}
 	return errs
 }
-
-// encodedSpec encodes a spec as JSON.
-func encodedSpec(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
-	buffer := encoding.Get().(*[]byte)
-	defer encoding.Put(buffer)
-	encoded, err := jsonpatch.AppendValue((*buffer)[:0], spec)
-	if err != nil { // values decoded from JSON can be encoded
-		return make([]byte, maxSpec+1)
-	}
-	if cap(encoded) <= 64<<10 {
-		*buffer = encoded
-	}
-	return slices.Clone(encoded)
-}
-
-var encoding = sync.Pool{New: func() any { return new([]byte) }}
 
 // A lengthPlan locates lists and maps in values of a type; nil if there are none.
 type lengthPlan struct {
@@ -120,10 +102,10 @@ func (p *lengthPlan) exceeded(v reflect.Value) bool {
 	}
 	switch v.Kind() {
 	case reflect.Map:
-		return v.Len() > maxList
+		return v.Len() > MaxList
 	case reflect.Slice:
-		if v.Len() > maxList || len(p.fields) == 0 {
-			return v.Len() > maxList
+		if v.Len() > MaxList || len(p.fields) == 0 {
+			return v.Len() > MaxList
 		}
 		for i := range v.Len() {
 			if p.below(v.Index(i)) {
@@ -170,8 +152,8 @@ func longLists(v reflect.Value, path *field.Path, errs field.ErrorList) field.Er
 			}
 		}
 	case reflect.Slice, reflect.Map:
-		if v.Len() > maxList {
-			return append(errs, field.TooMany(path, v.Len(), maxList))
+		if v.Len() > MaxList {
+			return append(errs, field.TooMany(path, v.Len(), MaxList))
 		}
 		if kind := v.Type().Elem().Kind(); v.Kind() == reflect.Slice && slices.Contains([]reflect.Kind{reflect.Struct, reflect.Pointer}, kind) {
 			for i := range v.Len() {

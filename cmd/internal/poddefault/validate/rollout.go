@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package validate
 
 import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
 // Limits of the schema.
@@ -58,7 +61,7 @@ func (c *checker) rollout(path *field.Path) {
 		return
 	}
 	path = path.Child("rollout")
-	if size := recordedSize(encodedSpec(c.spec)); size > maxRecorded {
+	if size := recordedSize(meta.EncodedSpec(c.spec)); size > maxRecorded {
 		c.invalid(path, size, "is the size in bytes of the spec when it is recorded, which a rollout needs, and etcd takes at most %d: make the spec smaller, or remove rollout", maxRecorded)
 	}
 	at := path.Child("steps")
@@ -88,7 +91,7 @@ func (c *checker) rollout(path *field.Path) {
 		if percent >= 0 && percent <= widest {
 			c.warn(at, "an earlier step includes all pods that this one does")
 		}
-		if s := compileStep(step); s.pods == nil && s.namespaces == nil {
+		if all(step.PodSelector) && all(step.NamespaceSelector) {
 			widest = max(widest, percent)
 		}
 	}
@@ -112,7 +115,12 @@ func (c *checker) rollout(path *field.Path) {
 }
 
 func (c *checker) revision(at *field.Path, name string) {
-	if !isRevision(name) {
-		c.invalid(at, name, "must be the name of a revision, %d hex digits: see status.currentRevision", RevisionSize)
+	if !revision.IsName(name) {
+		c.invalid(at, name, "must be the name of a revision, %d hex digits: see status.currentRevision", revision.Size)
 	}
+}
+
+// all reports whether a selector selects everything, or is not set.
+func all(s *metav1.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package validate
 
 import (
 	"strings"
@@ -44,7 +44,7 @@ func TestWhatARolloutMayNotHave(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("{selector: {matchLabels: {use: 'true'}}, "+spec+"}"), out); err != nil {
 			t.Fatalf("%s: %v", spec, err)
 		}
-		errs, warnings := Check(out, field.NewPath("spec"))
+		errs, warnings := Spec(out, field.NewPath("spec"))
 		var got []string
 		for _, err := range errs {
 			got = append(got, strings.TrimPrefix(err.Field, "spec."))

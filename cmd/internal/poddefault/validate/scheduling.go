@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package validate
 
 import (
 	"strconv"
@@ -56,3 +56,7 @@ func checkNodeTerm(c *checker, at *field.Path, term *corev1.NodeSelectorTerm) {
 		}
 	}
 }
+
+// MaxNodeTerms limits the terms of one object, and the product when several objects
+// have several terms each.
+const MaxNodeTerms = 100

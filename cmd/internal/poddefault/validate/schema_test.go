@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package validate
 
 import (
 	"maps"
@@ -23,7 +23,7 @@ import (
 // ratchet them like CEL rules.
 func TestGeneratedSchemas(t *testing.T) {
 	for _, name := range []string{"kubeflow.org_poddefaults.yaml", "sallyport.io_clusterpoddefaults.yaml"} {
-		file := "../../../config/crd/" + name
+		file := "../../../../config/crd/" + name
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+// Package validate says what may be written: what of a PodDefault's spec can never work, and what is most
+// likely not intended. It knows no pod and no other PodDefault.
+package validate
 
 import (
 	"cmp"
@@ -13,20 +15,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-// Check validates a spec at path. An error is something that can never work: injection
+// Spec validates a spec at path. An error is something that can never work: injection
 // leaves the object out. A warning is something allowed that is most likely unintended.
 // Neither contains values of env variables or annotations.
-func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.ErrorList, warnings []string) {
-	if errs = limits(spec, len(encodedSpec(spec)), path); len(errs) > 0 {
+func Spec(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.ErrorList, warnings []string) {
+	if errs = Limits(spec, len(meta.EncodedSpec(spec)), path); len(errs) > 0 {
 		return errs, nil
 	}
 	c := checker{spec: spec}
@@ -38,10 +40,10 @@ func Check(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) (errs field.
 	return c.errs, c.warnings
 }
 
-// errorsOf returns the errors of a spec within [limits]. Most specs have none, so the
+// Errors returns the errors of a spec within [Limits]. Most specs have none, so the
 // first check runs without paths: building a path for each field takes longer than
 // checking.
-func errorsOf(spec *kubeflowv1alpha1.PodDefaultSpec) field.ErrorList {
+func Errors(spec *kubeflowv1alpha1.PodDefaultSpec) field.ErrorList {
 	c := checker{spec: spec}
 	if c.rules(nil); len(c.errs) == 0 {
 		return nil
@@ -78,34 +80,13 @@ func index(path *field.Path, i int) *field.Path {
 	return path.Index(i)
 }
 
-// CheckCluster reports problems of a ClusterPodDefault outside the spec shared by both
-// kinds: see [Check].
-func CheckCluster(spec *sallyportv1alpha1.ClusterPodDefaultSpec, path *field.Path) field.ErrorList {
+// ClusterSpec reports problems of a ClusterPodDefault outside the spec shared by both
+// kinds: see [Spec].
+func ClusterSpec(spec *sallyportv1alpha1.ClusterPodDefaultSpec, path *field.Path) field.ErrorList {
 	if spec.NamespaceSelector == nil {
 		return nil
 	}
 	return metav1validation.ValidateLabelSelector(spec.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector"))
-}
-
-// uiSelectable is [Compiled.UISelectable] for a selector. The forms only use the first
-// key of matchLabels and set that label to "true".
-func uiSelectable(selector *metav1.LabelSelector) (reason string) {
-	switch {
-	case len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0:
-		return "the selector is empty: it selects every pod, and there is nothing to choose"
-	case len(selector.MatchLabels) == 0:
-		return "the selector has no matchLabels, without which Kubeflow's forms cannot list the objects of a namespace at all"
-	case len(selector.MatchLabels) > 1:
-		return "the selector has several matchLabels, of which Kubeflow's forms set one"
-	case len(selector.MatchExpressions) > 0:
-		return "the selector has matchExpressions, which Kubeflow's forms do not look at"
-	}
-	for key, value := range selector.MatchLabels {
-		if value != "true" {
-			return fmt.Sprintf("the selector wants another value of the label %s than \"true\", which is what Kubeflow's forms set", key)
-		}
-	}
-	return ""
 }
 
 type checker struct {
@@ -204,7 +185,7 @@ func (c *checker) maps(path *field.Path) {
 	for _, key := range slices.Sorted(maps.Keys(c.spec.Annotations)) {
 		// The API server compares case-insensitively.
 		c.invalidEach(child(path, "annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
-		for _, own := range []string{MarkPrefix, ClusterMarkPrefix, SkipPrefix, DecisionsAnnotation, limitRangerAnnotation} {
+		for _, own := range []string{meta.MarkPrefix, meta.ClusterMarkPrefix, meta.SkipPrefix, meta.DecisionsAnnotation, meta.LimitRangerAnnotation} {
 			if strings.HasPrefix(key, own) {
 				c.errs = append(c.errs, field.Forbidden(child(path, "annotations").Key(key), "it is an annotation by which others say what they did to the pod"))
 			}
@@ -400,16 +381,16 @@ func (c *checker) podFields(path *field.Path) {
 func (c *checker) suspicions(path *field.Path) {
 	if wanted, to := c.spec.Resources, c.spec.ContainerSelector; wanted != nil && (to == nil || !to.First && len(to.Names) != 1) {
 		for _, name := range slices.Sorted(maps.Keys(wanted.Limits)) {
-			if extended(name) {
+			if meta.Extended(name) {
 				c.warn(path.Child("resources", "limits").Key(string(name)), "each container that gets it has its own; with containerSelector.first the first one of the pod alone does")
 			}
 		}
 	}
-	if reason := uiSelectable(&c.spec.Selector); reason != "" {
+	if reason := UISelectable(&c.spec.Selector); reason != "" {
 		c.warn(path.Child("selector"), "%s", reason)
 	}
 	c.unlikely(path)
-	for _, volume := range strayMounts(c.spec) {
+	for _, volume := range StrayMounts(c.spec) {
 		c.warn(path.Child("volumes"), "the volume %s is mounted but not brought along: it must come from the pod or another object, or this one does nothing", volume)
 	}
 }

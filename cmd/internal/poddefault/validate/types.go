@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package poddefault
+package validate
 
 import (
 	"encoding/json"
@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // A typeRule checks a value of a type beyond its single fields. Value is a pointer to
@@ -491,7 +493,7 @@ func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) 
 			if list.field != "requests" {
 				continue
 			}
-			switch whole := pages || extended(name); {
+			switch whole := pages || meta.Extended(name); {
 			case whole && !limited:
 				c.required(at, "a limit must be set beside it")
 			case whole && quantity.Cmp(limit) != 0:
@@ -513,12 +515,6 @@ func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) 
 	}
 }
 
-// extended reports whether a resource is unknown to Kubernetes, such as a GPU.
-// Containers do not share extended resources.
-func extended(name corev1.ResourceName) bool {
-	return strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
-}
-
 func (c *checker) resource(at *field.Path, name corev1.ResourceName, quantity resource.Quantity) {
 	text := string(name)
 	if problems := validation.IsQualifiedName(text); len(problems) > 0 {
@@ -529,7 +525,7 @@ func (c *checker) resource(at *field.Path, name corev1.ResourceName, quantity re
 		}
 	} else if !strings.Contains(text, "/") {
 		c.oneOf(at, text, "cpu", "memory", "ephemeral-storage")
-	} else if extended(name) {
+	} else if meta.Extended(name) {
 		if strings.HasPrefix(text, corev1.DefaultResourceRequestsPrefix) {
 			c.invalid(at, text, "must not begin with requests.")
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // typicalPodDefaults is how many PodDefaults the namespace of a row has, unless the row
@@ -53,7 +53,7 @@ func checkInjected(pod *corev1.Pod) error {
 		}
 	}
 	for key := range pod.Annotations {
-		if name, ok := strings.CutPrefix(key, poddefault.MarkPrefix); ok {
+		if name, ok := strings.CutPrefix(key, meta.MarkPrefix); ok {
 			marks = append(marks, name)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -204,7 +205,7 @@ func listed(places []string) string {
 // with each status. Considered is false if nothing is foreseen, which proves nothing.
 func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []string, considered bool) {
 	var after corev1.Pod
-	if json.Unmarshal(foreseen.After, &after) != nil || after.Annotations[poddefault.DecisionsAnnotation] == "" {
+	if json.Unmarshal(foreseen.After, &after) != nil || after.Annotations[meta.DecisionsAnnotation] == "" {
 		return nil, nil, false
 	}
 	marks := func(pod *corev1.Pod) map[string]string {
@@ -227,8 +228,8 @@ func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []s
 			extra = append(extra, title)
 		}
 	}
-	decided := strings.Split(got.Annotations[poddefault.DecisionsAnnotation], ",")
-	for _, name := range strings.Split(after.Annotations[poddefault.DecisionsAnnotation], ",") {
+	decided := strings.Split(got.Annotations[meta.DecisionsAnnotation], ",")
+	for _, name := range strings.Split(after.Annotations[meta.DecisionsAnnotation], ",") {
 		if len(missing) == 0 && !slices.Contains(decided, name) {
 			missing = append(missing, "a decision about "+name)
 		}
