@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"flag"
+	"fmt"
 	"testing"
 	"time"
 
@@ -139,6 +140,19 @@ func (e *env) create(t *testing.T, object client.Object) {
 	if err := e.client.Create(t.Context(), object); err != nil {
 		t.Fatalf("creating %T %s: %v", object, object.GetName(), err)
 	}
+}
+
+// createInCluster creates a cluster-scoped object that is checked by the servers of all tests: one that is just
+// ending no longer answers, and its configuration is not removed yet.
+func (e *env) createInCluster(t *testing.T, object client.Object) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("creation of %T %s", object, object.GetName()), func(ctx context.Context) (bool, error) {
+		err := e.client.Create(ctx, object)
+		if apierrors.IsInternalError(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // stored reads a pod back as the API server has it.

@@ -30,7 +30,7 @@ func testFullIndex(t *testing.T, e *env) {
 	everywhere.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
 	everywhere.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"proxy": "true"}}
 	everywhere.Spec.Env = []corev1.EnvVar{{Name: "PROXY", Value: "x"}}
-	e.create(t, everywhere)
+	e.createInCluster(t, everywhere)
 
 	e.grant(t, name, "filler-"+name, writePods, writeDefaults)
 	tenant := e.user(t, "filler-"+name)

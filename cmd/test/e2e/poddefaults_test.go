@@ -221,7 +221,7 @@ func testConsistent(t *testing.T, e *env) {
 	cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "consistent"}}
 	cpd.Spec.Selector.MatchLabels = map[string]string{"consistent": "true"}
 	cpd.Spec.Env = []corev1.EnvVar{{Name: "CLUSTER", Value: "1"}}
-	e.create(t, cpd)
+	e.createInCluster(t, cpd)
 	t.Cleanup(func() { _ = e.client.Delete(context.Background(), cpd) })
 	pod := simplePod(name, "cluster")
 	pod.Labels = map[string]string{"consistent": "true"}

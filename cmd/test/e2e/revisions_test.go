@@ -135,7 +135,7 @@ func testForgedRevisions(t *testing.T, e *env) {
 	cpd.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
 	cpd.Spec.Selector.MatchLabels, cpd.Spec.Env = map[string]string{"use": "true"}, []corev1.EnvVar{{Name: "FROM_PODDEFAULT", Value: "one"}}
 	cpd.Spec.RevisionHistoryLimit = new(int32(1))
-	e.create(t, cpd)
+	e.createInCluster(t, cpd)
 	first := poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec))
 	r.await(cpd, first)
 	r.patch(cpd, `{"env":[{"name":"FROM_PODDEFAULT","value":"two"}]}`)
@@ -322,7 +322,7 @@ func testStatusesDoNothing(t *testing.T, e *env) {
 	cpd.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
 	cpd.Spec.Selector.MatchLabels, cpd.Spec.Env = map[string]string{"use": "true"}, []corev1.EnvVar{{Name: "FROM_CLUSTER", Value: "one"}}
 	e.create(t, pd)
-	e.create(t, cpd)
+	e.createInCluster(t, cpd)
 	first, firstOfCluster := poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec))
 	r.await(pd, first)
 	r.await(cpd, firstOfCluster)
