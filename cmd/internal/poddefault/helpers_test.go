@@ -6,8 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -152,15 +150,6 @@ func handleFrom(t testing.TB, raw []byte, index *Index) *admission.Response {
 		t.Fatalf("handling the pod: %v", err)
 	}
 	return resp
-}
-
-func readTestdata(t testing.TB, elements ...string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, elements...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func toJSON(t testing.TB, data []byte) []byte {

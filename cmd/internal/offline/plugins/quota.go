@@ -48,10 +48,8 @@ func (o *Objects) quota(a *Answer, namespace string, pod *corev1.Pod) {
 			if !asks || request.IsZero() {
 				continue
 			}
-			limit, used, counts := hard[name], resource.Quantity{}, false
-			if used, counts = q.Status.Used[name]; counts {
-				used = used.DeepCopy()
-			}
+			limit := hard[name]
+			used, counts := q.Status.Used[name]
 			sum := used.DeepCopy()
 			sum.Add(request)
 			switch {
