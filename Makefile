@@ -383,7 +383,7 @@ generated:
 	for target in $$changed; do touch bin/.$$target || exit 1; done
 
 .PHONY: verify
-verify: format ## Check that all is formatted, tidy and generated as it should be, count exported identifiers, and compare the stable core with its record; changes nothing
+verify: format ## Check that all is formatted, tidy and generated as it should be, count exported identifiers and the lines of packages, and compare the stable core with its record; changes nothing
 	@for m in $(modules); do \
 		echo "go mod tidy -diff in $$m"; \
 		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
@@ -391,6 +391,7 @@ verify: format ## Check that all is formatted, tidy and generated as it should b
 		echo "go mod tidy -diff with test/conformance/suite/$$m"; \
 		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance/suite && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
 	@echo "exported identifiers"; $(GO) -C tools run ./exported -most 420 $(CURDIR)
+	@echo "budgets"; $(GO) -C tools run ./budgets budgets/exceptions.yaml $(CURDIR)
 	@echo "the stable core"; $(GO) -C tools run ./compatibility $(CURDIR)
 	@rm -f bin/.definitions bin/.templates bin/.reference; $(MAKE) --no-print-directory generated
 
