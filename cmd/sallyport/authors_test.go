@@ -38,7 +38,6 @@ func TestNothingButTheirFlagOpensTheWebhookForAuthors(t *testing.T) {
 			t.Errorf("%s: printed%s", mode, judging)
 		}
 	}
-	sallyport(t, "manifests", "--part", "rbac", "--service", service, "--authorize-authors", "warn").wantError(t, "--authorize-authors was removed: set settings.authorizeAuthors of the webhook poddefault in the file of --config")
 	sallyport(t, "config", "check", file(t, "bad.yaml", configHead+"webhooks: [{name: poddefault, settings: {authorizeAuthors: maybe}}]\n")).wantError(t, `webhooks[0].settings.authorizeAuthors: Unsupported value: "maybe": supported values: "enforce", "warn", "off"`)
 }
 

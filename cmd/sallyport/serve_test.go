@@ -59,10 +59,7 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 				"--secure-port: Invalid value: 65536", `--metrics-bind-address: Invalid value: "8080"`,
 			},
 		},
-		"a flag that is in the file now": {
-			[]string{"--url", "https://127.0.0.1", "--drain-min", "1s"}, []string{"--drain-min was removed: set serving.drainMin in the file of --config; see 'sallyport serve --help'"},
-		},
-		"a flag that there never was": {[]string{"--drain-max", "1s"}, []string{"unknown flag: --drain-max"}},
+		"an unknown flag": {[]string{"--drain-max", "1s"}, []string{"unknown flag: --drain-max; see 'sallyport serve --help'"}},
 		"a service and a URL": {
 			[]string{"--kubeconfig", kubeconfig, "--service", "a/b", "--url", "https://127.0.0.1"}, []string{"--service and --url exclude each other"},
 		},
