@@ -32,8 +32,8 @@ const (
 	// Policy and binding are not observed yet. Nothing is written, since existing ones may
 	// have to be removed first.
 	backstopUnobserved backstopState = "Unobserved"
-	// The policy reads another kind of parameter, like that of an earlier version. It is
-	// removed first: without a policy the webhook fails closed, and no pod passes it.
+	// The policy reads another kind of parameter, of which no object may exist. It is removed
+	// first: without a policy the webhook fails closed, and no pod passes it.
 	backstopReplacing backstopState = "Replacing"
 	// The policy's parameters do not exist yet.
 	backstopNotReady backstopState = "NotReady"
@@ -138,7 +138,7 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 		return backstopUnobserved, built, fmt.Errorf("the backstop waits: %s and %s are not observed yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
 	}
 	if kind := paramKind(observedPolicy); kind != nil && *kind != w.Backstop.Param {
-		return backstopReplacing, policies{}, fmt.Errorf("the backstop waits: the policy of an earlier version, which reads a %s, is removed first", kind.Kind)
+		return backstopReplacing, policies{}, fmt.Errorf("the backstop waits: the policy reads objects of kind %s, and is removed first", kind.Kind)
 	}
 	if observedBinding == nil || observedPolicy == nil {
 		if ready := w.Backstop.Ready; ready != nil {

@@ -14,16 +14,10 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/registration"
 )
-
-// EarlierIndexes is the former resource of the backstop's indexes, which are PodTemplates now.
-// A policy that reads it denies every pod for up to 30 seconds after each start of an API
-// server.
-var EarlierIndexes = sallyportv1alpha1.Resource("poddefaultindexes")
 
 // RemoveDerived removes what controllers derived from PodDefaults in all namespaces: indexes,
 // whose policy is to be removed first, and reports. Another server that needs them writes
@@ -42,7 +36,7 @@ func removeDerived(ctx context.Context, client metadata.Interface, dryRun bool) 
 		resource schema.GroupVersionResource
 		name     string
 	}{
-		{corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource), backstop.TemplateName}, {EarlierIndexes, "poddefaults"},
+		{corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource), backstop.TemplateName},
 		{reports.Resource, reports.ReportName},
 	} {
 		removal, err := removeAll(ctx, client, derived.resource, derived.name, dryRun)

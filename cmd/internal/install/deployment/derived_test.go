@@ -16,8 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// RemoveDerived removes indexes of this version and of an earlier one, and reports, and keeps
-// other clients' objects.
+// RemoveDerived removes indexes and reports, and keeps other clients' objects.
 func TestDerivedObjectsAreRemoved(t *testing.T) {
 	object := func(of schema.GroupVersionKind, namespace, name string, labels map[string]string) *metav1.PartialObjectMetadata {
 		out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
@@ -25,7 +24,7 @@ func TestDerivedObjectsAreRemoved(t *testing.T) {
 		return out
 	}
 	ours := map[string]string{registration.ManagedByLabel: registration.ManagedByValue}
-	template, earlier := corev1.SchemeGroupVersion.WithKind("PodTemplate"), EarlierIndexes.GroupVersion().WithKind("PodDefaultIndex")
+	template := corev1.SchemeGroupVersion.WithKind("PodTemplate")
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -33,10 +32,6 @@ func TestDerivedObjectsAreRemoved(t *testing.T) {
 	client := metadatafake.NewSimpleMetadataClient(scheme,
 		object(template, "team-a", backstop.TemplateName, ours), object(template, "team-b", backstop.TemplateName, ours),
 		object(template, "team-c", backstop.TemplateName, nil))
-	// The guessed plural of the kind is wrong.
-	if err := client.Tracker().Create(EarlierIndexes, object(earlier, "team-a", "poddefaults", ours), "team-a"); err != nil {
-		t.Fatal(err)
-	}
 	for namespace, labels := range map[string]map[string]string{"team-a": ours, "team-b": nil} {
 		report := object(reports.Resource.GroupVersion().WithKind("Report"), namespace, reports.ReportName, labels)
 		if err := client.Tracker().Create(reports.Resource, report, namespace); err != nil {
@@ -51,7 +46,7 @@ func TestDerivedObjectsAreRemoved(t *testing.T) {
 	for _, r := range removed {
 		got = append(got, r.Object)
 	}
-	if want := []string{"podtemplates of 2 namespaces", "poddefaultindexes.sallyport.io of 1 namespaces", "reports.openreports.io of 1 namespaces"}; !slices.Equal(got, want) {
+	if want := []string{"podtemplates of 2 namespaces", "reports.openreports.io of 1 namespaces"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	left, err := client.Resource(corev1.SchemeGroupVersion.WithResource(backstop.TemplateResource)).List(t.Context(), metav1.ListOptions{})

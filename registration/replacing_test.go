@@ -45,10 +45,10 @@ func (i readInformer) GetStore() cache.Store {
 	return i.store
 }
 
-// The keeper does not overwrite a policy that reads objects of an earlier version, before or
-// after observing it. It deletes the policy, and the webhook fails closed until the next one is
+// The keeper does not overwrite a policy that reads another kind of parameter, before or after
+// observing it. It deletes the policy, and the webhook fails closed until the next one is
 // in force.
-func TestAPolicyOfAnEarlierVersionGoesFirst(t *testing.T) {
+func TestAPolicyThatReadsAnotherKindOfParameterGoesFirst(t *testing.T) {
 	w := admission.Mutating("inject.pods.example.com", []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
@@ -58,7 +58,7 @@ func TestAPolicyOfAnEarlierVersionGoesFirst(t *testing.T) {
 		Param: admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "PodTemplate"}, ParamName: "index",
 		Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
 	}
-	earlier := &admissionregistrationv1.ValidatingAdmissionPolicy{
+	other := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "hooks"},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			ParamKind: &admissionregistrationv1.ParamKind{APIVersion: "example.com/v1", Kind: "Index"},
@@ -69,7 +69,7 @@ func TestAPolicyOfAnEarlierVersionGoesFirst(t *testing.T) {
 			var policies, bindings readInformer
 			if seen {
 				policies.store, bindings.store = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
-				if err := policies.store.Add(earlier); err != nil {
+				if err := policies.store.Add(other); err != nil {
 					t.Fatal(err)
 				}
 			}
