@@ -293,7 +293,7 @@ bench-peers: ## Measure sallyport against Gatekeeper, Kyverno and Istio's inject
 	@$(with_control_plane); exec bin/bench -only peers $(BENCH)
 
 .PHONY: faults
-faults: build ## Break things around sallyport while pods are created, for 75 minutes; needs root and haproxy
+faults: build ## Break things around sallyport while pods are created, for an hour; needs root and haproxy
 	@$(build_command) -o bin/faults ./cmd/test/e2e/faults
 	@[ -n "$(FAULTS)" ] || command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || { \
 		echo "haproxy is missing: installing the distribution's"; \

@@ -30,9 +30,6 @@ type Serving struct {
 	Base     []string
 	Env      []string
 	OwnGroup bool
-	// Known returns those of the arguments that the binary knows, which may be of another
-	// release; nil for all.
-	Known func(args []string) []string
 }
 
 // A Server is a process of sallyport serve.
@@ -77,9 +74,6 @@ func Serve(folder string, s Serving, args ...string) (*Server, error) {
 	}
 	if all, err = Arguments(configuration, append(all, args...)...); err != nil {
 		return nil, err
-	}
-	if s.Known != nil {
-		all = s.Known(all)
 	}
 	out.Process, err = Start(folder, Program{Name: s.Name, Path: s.Binary, Args: all, OwnGroup: s.OwnGroup,
 		// It spaces its collections itself, as in a container, and not as `make test` does for tests.

@@ -50,7 +50,6 @@ type cluster struct {
 	objects  client.Client        // for PodDefaults
 	version  string               // of Kubernetes
 	replicas int                  // started so far
-	opened   time.Time            // the definitions were there then
 	balancer balancer             // nil: the API server picks endpoints itself
 	url      string               // by which the replicas are registered; empty: the Service
 
@@ -100,7 +99,7 @@ func openCluster(ctx context.Context, dir string, s settings, progress progress)
 	if err != nil {
 		return c, err
 	}
-	c.version, c.opened = version.GitVersion, time.Now()
+	c.version = version.GitVersion
 	return c, c.createService(ctx)
 }
 

@@ -8,7 +8,7 @@
 // Usage, from the repository root, with KUBEBUILDER_ASSETS naming the folder of etcd
 // and kube-apiserver (`make faults` does both):
 //
-//	go run ./cmd/test/e2e/faults [-short] [-rows NAME,...] [-json] [-sallyport FILE] [-previous COMMIT]
+//	go run ./cmd/test/e2e/faults [-short] [-rows NAME,...] [-json] [-sallyport FILE]
 //
 // # Method
 //
@@ -42,9 +42,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -69,9 +69,6 @@ type settings struct {
 	list   bool
 	rows   []string // nil means all
 	binary string   // of sallyport; built if empty
-
-	previousCommit string // empty: see buildPrevious
-	previous       string // binary of it
 }
 
 func parseSettings(args []string, stderr io.Writer) (settings, error) {
@@ -83,8 +80,6 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.BoolVar(&s.list, "list", false, "print the names of the rows, and end")
 	names := flags.String("rows", "", "`names` of the rows to run, separated by commas; empty for all")
 	flags.StringVar(&s.binary, "sallyport", "", "the sallyport binary to test; built from ./cmd/sallyport if empty")
-	flags.StringVar(&s.previousCommit, "previous", "", "`commit` or tag of the previous release, for the row "+upgradeRow+"; empty for the latest tag")
-	flags.StringVar(&s.previous, "previous-sallyport", "", "the sallyport binary of the previous release; built from -previous if empty")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -135,23 +130,7 @@ func mainOutside(args []string, stdout, stderr io.Writer) int {
 	if s.binary, err = filepath.Abs(s.binary); err != nil {
 		return fail(err)
 	}
-	chosen, err := chooseRows(s.rows, s.short)
-	if err != nil {
-		return fail(err)
-	}
-	needsPrevious := slices.ContainsFunc(chosen, func(r row) bool { return r.name == upgradeRow })
-	if s.previous == "" && needsPrevious {
-		if s.previous, err = buildPrevious(ctx, dir, s.previousCommit); err != nil {
-			_ = os.RemoveAll(dir)
-			return fail(err)
-		}
-	}
-	if s.previous != "" {
-		if s.previous, err = filepath.Abs(s.previous); err != nil {
-			return fail(err)
-		}
-	}
-	err = lab.RunEnclosed(ctx, dir, append([]string{"-sallyport", s.binary, "-previous-sallyport", s.previous}, args...), stdout, stderr)
+	err = lab.RunEnclosed(ctx, dir, append([]string{"-sallyport", s.binary}, args...), stdout, stderr)
 	if err != nil {
 		fmt.Fprintln(stderr, "faults: logs of all processes are in", dir)
 		return fail(err)
@@ -160,6 +139,17 @@ func mainOutside(args []string, stdout, stderr io.Writer) int {
 		return fail(err)
 	}
 	return 0
+}
+
+// buildBinary builds the command under test as a release is built.
+func buildBinary(ctx context.Context, dir string) (string, error) {
+	binary := filepath.Join(dir, "sallyport")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/sallyport-io/sallyport/cmd/sallyport")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building sallyport: %w\n%s", err, out)
+	}
+	return binary, nil
 }
 
 // errFailed is the end of a run in which a row does not hold.

@@ -19,7 +19,7 @@ const memoryLimit = 256 << 20
 // what takes more, where there are rights to a cgroup. Elsewhere the runtime is told of
 // the limit, and [replica.checkMemory] measures.
 func (c *cluster) startLimited(args ...string) (*replica, error) {
-	return c.startReplicaOf(build{binary: c.settings.binary, memory: memoryLimit}, args...)
+	return c.startWithMemory(memoryLimit, args...)
 }
 
 // A hierarchy of cgroups is a folder and, in each group, the files of the limits of

@@ -30,24 +30,20 @@ type replica struct {
 
 // startReplica starts a replica and waits for nothing. Arguments come last, and win.
 func (c *cluster) startReplica(args ...string) (*replica, error) {
-	return c.startReplicaOf(build{binary: c.settings.binary}, args...)
+	return c.startWithMemory(0, args...)
 }
 
-// startReplicaOf is startReplica with a binary; what its serve does not know is left out,
-// unless nobody has asked what it knows.
-func (c *cluster) startReplicaOf(b build, args ...string) (*replica, error) {
+// startWithMemory is startReplica with that many bytes of memory; 0 for any.
+func (c *cluster) startWithMemory(memory int, args ...string) (*replica, error) {
 	c.replicas++
 	n := c.replicas
 	r := &replica{address: fmt.Sprintf("10.244.%d.%d", 1+n/250, 1+n%250)}
 	serving := lab.Serving{
-		Name: fmt.Sprintf("replica-%04d", n), Binary: b.binary, Kubeconfig: c.cp.Kubeconfig, OwnGroup: true,
+		Name: fmt.Sprintf("replica-%04d", n), Binary: c.settings.binary, Kubeconfig: c.cp.Kubeconfig, OwnGroup: true,
 		Address: r.address, Port: webhookPort, Metrics: metricsPort,
 	}
-	if b.knows != nil {
-		serving.Known = b.known
-	}
-	if b.memory > 0 { // as the container has it: a part is for what Go's runtime does not count
-		serving.Env = []string{fmt.Sprintf("GOMEMLIMIT=%d", b.memory/10*9)}
+	if memory > 0 { // as the container has it: a part is for what Go's runtime does not count
+		serving.Env = []string{fmt.Sprintf("GOMEMLIMIT=%d", memory/10*9)}
 	}
 	var err error
 	r.Server, err = lab.Serve(c.dir, serving, append([]string{
@@ -61,8 +57,8 @@ func (c *cluster) startReplicaOf(b build, args ...string) (*replica, error) {
 	if err != nil {
 		return r, err
 	}
-	if b.memory > 0 {
-		r.confine(b.memory)
+	if memory > 0 {
+		r.confine(memory)
 	}
 	c.running = append(c.running, r)
 	return r, nil
@@ -93,15 +89,6 @@ func (c *cluster) drainMax() time.Duration {
 // startReady starts a replica and returns when it is ready. It has no endpoint yet.
 func (c *cluster) startReady(ctx context.Context, args ...string) (*replica, error) {
 	r, err := c.startReplica(args...)
-	if err != nil {
-		return nil, err
-	}
-	return r, r.awaitReady(ctx)
-}
-
-// startReadyOf is startReady with a binary.
-func (c *cluster) startReadyOf(ctx context.Context, b build, args ...string) (*replica, error) {
-	r, err := c.startReplicaOf(b, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,6 @@ type row struct {
 	run         func(ctx context.Context, c *cluster, rounds int, out *result) error
 }
 
-// upgradeRow is the row that needs the previous release.
-const upgradeRow = "upgrade"
-
 const (
 	nothing     = "nothing"
 	noneStored  = "failures; none stored un-injected"
@@ -35,7 +32,6 @@ var rows = []row{
 	{"rolling-restart", "rolling restart of 3 replicas", nothing, 50, 2, rollingRestart},
 	{"rolling-restart-haproxy", "rolling restart of 3 replicas behind haproxy", nothing, 10, 0, behindHAProxy},
 	{"rolling-restart-url", "rolling restart of 3 replicas behind a URL", nothing, 10, 1, behindURL},
-	{upgradeRow, "roll of 3 replicas to this release from the previous one, and back", nothing, 5, 0, upgrade},
 	{"leaf-rotation", "leaf rotation", nothing, 500, 6, leafRotation},
 	{"ca-rotation", "CA rotation with 3 replicas", nothing, 20, 1, authorityRotation},
 	{"kill", "kill -9 of one of 3 replicas, endpoint removed 1 s or 10 s later", beforeItsGo, 50, 1, killing},
