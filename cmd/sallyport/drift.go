@@ -37,7 +37,7 @@ func newDriftCommand() *cobra.Command {
 			"only for TYPE/NAME, show how many running pods\n\n" +
 			"  current   carry it as it is now\n" +
 			"  outdated  carry an earlier revision\n" +
-			"  unknown   carry a revision that they do not name, because they were created before there were revisions\n" +
+			"  unknown   carry a revision that they do not name, because Kubeflow's webhook injected them\n" +
 			"  missing   should carry it and do not: they are older than its last change\n" +
 			"  missed    should carry it and do not, although they are younger: the webhook was not called for them, as in\n" +
 			"            an outage with failure policy Ignore, or because another client had narrowed its configuration\n" +

@@ -581,7 +581,7 @@ type PodCounts struct {
 	Outdated int32 `json:"outdated"`
 
 	// Unknown is the number of pods that carry a revision that they do not name, because
-	// they were created before there were revisions.
+	// Kubeflow's webhook injected them.
 	Unknown int32 `json:"unknown"`
 
 	// Missing is the number of pods that should carry the object and do not: they are older

@@ -9,7 +9,7 @@ import (
 
 // inOrder compares by order of application. Later objects may override earlier ones, so
 // ClusterPodDefaults come before the PodDefaults of the namespace, and lower priorities
-// before higher ones. Otherwise names decide, as they did before priorities existed.
+// before higher ones. Otherwise names decide, as in Kubeflow's webhook.
 func inOrder(a, b *Compiled) int {
 	if a.Cluster() != b.Cluster() {
 		if a.Cluster() {

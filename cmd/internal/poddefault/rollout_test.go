@@ -330,14 +330,14 @@ func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 			t.Errorf("%s changes again: %s", revisionIn(t, after), again.Patch.AppendJSON(nil))
 		}
 	}
-	// A replica of before there were revisions gives the current one, without its name.
+	// A mark without a revision, as Kubeflow's webhook writes it.
 	former := staged(t, steps, 1)
 	former.Spec.Rollout = nil
 	raw := ownedPod("StatefulSet", "db", "")
 	after := cases.Apply(t, raw, handleFrom(t, raw, stagedIndex(former)))
 	after = []byte(strings.Replace(string(after), `"`+RevisionsAnnotation+`":"staged@`+former.state.Revision+`",`, "", 1))
 	if again := handleFrom(t, after, replicas[0]); !again.Allowed || len(again.Patch) > 0 || len(again.Warnings) > 0 {
-		t.Errorf("a pod of a replica without revisions changes again: %+v", again)
+		t.Errorf("a pod without a revision changes again: %+v", again)
 	}
 	// After an abort no mark gives the current revision.
 	aborted := staged(t, steps, 2)

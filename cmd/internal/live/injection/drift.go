@@ -49,8 +49,8 @@ type driftOf struct {
 	// Revision is that of the object as it is now.
 	Revision string              `json:"revision,omitempty"`
 	Pods     map[drift.State]int `json:"pods"`
-	// Revisions counts the pods that carry the object by revision. Pods from before there
-	// were revisions count under "".
+	// Revisions counts the pods that carry the object by revision. Those that
+	// Kubeflow's webhook injected are below "".
 	Revisions map[string]int `json:"revisions,omitempty"`
 }
 

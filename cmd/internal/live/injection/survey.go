@@ -51,7 +51,7 @@ type Surveyed struct {
 	Writers                     []Writer
 	Conditions                  []metav1.Condition
 	// Carriers are the pods that it was applied to, by its revision at that time, or its resourceVersion for
-	// pods from before there were revisions: the current one first, then those with most pods.
+	// pods that Kubeflow's webhook injected: the current one first, then those with most pods.
 	Carriers []Carriers
 	// Without are pods that it selects and was not applied to. Deselected are pods that it was applied
 	// to and does not select now.
@@ -72,7 +72,7 @@ type Writer struct {
 }
 
 // Carriers are the pods that an object was applied to in one version: a revision, or the
-// resourceVersion for pods from before there were revisions.
+// resourceVersion for pods that Kubeflow's webhook injected.
 type Carriers struct {
 	Version string
 	Current bool

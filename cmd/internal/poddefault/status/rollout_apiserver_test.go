@@ -139,12 +139,6 @@ func (r *rolling) review(replica *running, deployment string, dryRun bool, env .
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.reviewRaw(replica, raw, dryRun)
-}
-
-// reviewRaw asks about a pod.
-func (r *rolling) reviewRaw(replica *running, raw []byte, dryRun bool) *admission.Response {
-	r.t.Helper()
 	webhook, err := poddefault.New(replica.watcher, poddefault.DefaultSettings())
 	if err != nil {
 		r.t.Fatal(err)
@@ -271,12 +265,6 @@ func testRefusals(t *testing.T, r *rolling) {
 		return pd.Status.Rollout.StableRevision == second
 	})
 	r.delete()
-
-	t.Run("after a server that knew no revisions", func(t *testing.T) {
-		after := *r
-		after.t, after.name = t, "proxy"
-		testUpgrade(t, &after)
-	})
 }
 
 // runPod creates a pod of a workload that carries a revision, as if the kubelet had run it.
