@@ -46,12 +46,15 @@ func TestManifestsHaveTheRightsOfAStorageMigration(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"- customresourcedefinitions/status\n  verbs:\n  - patch\n", "- hats\n  verbs:\n  - list\n  - patch\n",
+			"- customresourcedefinitions/status\n  verbs:\n  - patch\n", "  resources:\n  - storageversionmigrations\n  verbs:\n  - create\n", "  resourceNames:\n  - hats.hats.example.com\n  resources:\n  - storageversionmigrations\n  verbs:\n  - delete\n  - get\n",
 			"name: hatter-components\n  namespace: shop\n", "- events\n",
 		} {
 			if !strings.Contains(printed, want) {
 				t.Errorf("with --registration %s nothing says %q:\n%s", mode, want, printed)
 			}
+		}
+		if strings.Contains(printed, "- hats\n") {
+			t.Errorf("with --registration %s there are rights on the objects:\n%s", mode, printed)
 		}
 	}
 }

@@ -9,19 +9,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +32,6 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/internal/install/storagemigration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -50,7 +44,7 @@ const (
 
 // kinds by their plurals.
 var kinds = map[string]string{
-	"widgets": "Widget", "gadgets": "Gadget", "bolts": "Bolt", "screws": "Screw", "levers": "Lever", "nuts": "Nut", "rivets": "Rivet",
+	"widgets": "Widget", "screws": "Screw", "nuts": "Nut",
 }
 
 // definition stores objects in the version before.
@@ -83,9 +77,6 @@ type shop struct {
 	objects dynamic.Interface
 	crds    apiextensionsclient.Interface
 	etcd    string
-	// broken makes the conversion of objects fail that are named so.
-	broken atomic.Bool
-	logs   lab.Log // of migrators
 	// installed is done once: the application has the rights that it prints, and no others.
 	installed sync.Once
 }
@@ -119,13 +110,13 @@ func (s *shop) settle(t *testing.T, app *sallyport.App, settings *sallyport.Sett
 	}
 }
 
-// open starts a shop of some kinds.
-func open(t *testing.T, plurals []string, options []sallyport.Option, start ...sallyporttest.StartOption) *shop {
+// open starts a shop that migrates objects of some kinds.
+func open(t *testing.T, plurals []string, start ...sallyporttest.StartOption) *shop {
 	t.Helper()
 	s := &shop{}
-	s.broken.Store(true)
+	var options []sallyport.Option
 	for _, plural := range plurals {
-		options = append(options, sallyport.WithCRDs(definition(plural)), sallyport.WithConverters(
+		options = append(options, sallyport.WithCRDs(definition(plural)), sallyport.WithStorageMigration(plural+"."+group), sallyport.WithConverters(
 			conversion.Unstructured(schema.GroupKind{Group: group, Kind: kinds[plural]}, []string{after, before}, s.convert)))
 	}
 	app, err := sallyport.New("shop", options...)
@@ -142,9 +133,6 @@ func open(t *testing.T, plurals []string, options []sallyport.Option, start ...s
 }
 
 func (s *shop) convert(_ context.Context, object *unstructured.Unstructured, version string) error {
-	if object.GetName() == "broken" && s.broken.Load() {
-		return errors.New("spec.size: is not a number")
-	}
 	from, to := "size", "width"
 	if version == before {
 		from, to = to, from
@@ -188,12 +176,16 @@ func (s *shop) create(t *testing.T, plural, name string) {
 func (s *shop) store(t *testing.T, plural, version string) {
 	t.Helper()
 	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/storage","value":%t},{"op":"replace","path":"/spec/versions/1/storage","value":%t}]`, version == before, version == after)
-	s.edit(t, plural, types.JSONPatchType, patch)
+	if _, err := s.crds.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), plural+"."+group, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
-func (s *shop) edit(t *testing.T, plural string, of types.PatchType, patch string) {
+// prune removes the other versions from storedVersions.
+func (s *shop) prune(t *testing.T, plural, version string) {
 	t.Helper()
-	if _, err := s.crds.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), plural+"."+group, of, []byte(patch), metav1.PatchOptions{}); err != nil {
+	patch := fmt.Sprintf(`{"status":{"storedVersions":[%q]}}`, version)
+	if _, err := s.crds.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), plural+"."+group, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -208,13 +200,13 @@ func (s *shop) storedVersions(t *testing.T, plural string) string {
 }
 
 // ask asks etcd itself, by its JSON gateway.
-func (s *shop) ask(t *testing.T, method string, question, answer any) {
+func (s *shop) ask(t *testing.T, question, answer any) {
 	t.Helper()
 	body, err := json.Marshal(question)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.etcd+"/v3/kv/"+method, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.etcd+"/v3/kv/range", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,17 +221,14 @@ func (s *shop) ask(t *testing.T, method string, question, answer any) {
 }
 
 // etcdRange is an answer of etcd.
-type etcdRange struct {
-	Header struct{ Revision string }
-	Kvs    []struct{ Value string }
-}
+type etcdRange struct{ Kvs []struct{ Value string } }
 
 // inEtcd counts objects by the version in which they are stored.
 func (s *shop) inEtcd(t *testing.T, plural string) map[string]int {
 	t.Helper()
 	prefix := "/registry/" + group + "/" + plural + "/"
 	var answer etcdRange
-	s.ask(t, "range", map[string][]byte{"key": []byte(prefix), "range_end": []byte(prefix[:len(prefix)-1] + "0")}, &answer)
+	s.ask(t, map[string][]byte{"key": []byte(prefix), "range_end": []byte(prefix[:len(prefix)-1] + "0")}, &answer)
 	counts := map[string]int{}
 	for _, kv := range answer.Kvs {
 		raw, err := base64.StdEncoding.DecodeString(kv.Value)
@@ -255,63 +244,9 @@ func (s *shop) inEtcd(t *testing.T, plural string) map[string]int {
 	return counts
 }
 
-// always leads.
-type always struct{}
-
-func (always) Leading() bool            { return true }
-func (always) Changed() <-chan struct{} { return nil }
-
-// run has a migrator work until the test, or what is returned, ends it.
-func (s *shop) run(t *testing.T, plural string, pace storagemigration.Pace) (stop func(), metrics *prometheus.Registry) {
-	t.Helper()
-	metrics = prometheus.NewRegistry()
-	pace.Every, pace.Settle = 100*time.Millisecond, 200*time.Millisecond
-	m, err := storagemigration.New(storagemigration.Options{
-		CRD: plural + "." + group, Client: s.config, Logger: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &s.logs), nil)), Metrics: metrics, Leader: always{}, Pace: pace,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
-	var stopped bool
-	stop = func() {
-		if cancel(); !stopped {
-			stopped = true
-			if err := <-ended; err != nil {
-				t.Errorf("the migrator ended with %v", err)
-			}
-		}
-	}
-	t.Cleanup(stop)
-	return stop, metrics
-}
-
-// count is the value of a metric, with the result if it has one.
-func count(t *testing.T, metrics *prometheus.Registry, name, result string) float64 {
-	t.Helper()
-	families, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			matches := result == ""
-			for _, label := range metric.GetLabel() {
-				matches = matches || label.GetValue() == result
-			}
-			if family.GetName() == "sallyport_storage_migration_"+name && matches {
-				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
-			}
-		}
-	}
-	return 0
-}
-
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
-	if err := lab.Await(t.Context(), 2*time.Minute, what, func(context.Context) error { return done() }); err != nil {
+	if err := lab.Await(t.Context(), 4*time.Minute, what, func(context.Context) error { return done() }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -327,17 +262,6 @@ func (s *shop) awaitStored(t *testing.T, plural, version string) {
 	if got := s.inEtcd(t, plural); len(got) != 1 || got[version] == 0 {
 		t.Errorf("storedVersions is %s, but objects are stored as %v", version, got)
 	}
-}
-
-// awaitMiddle waits until some objects are stored in a version, and not all.
-func (s *shop) awaitMiddle(t *testing.T, plural, version string) {
-	t.Helper()
-	eventually(t, "some are rewritten", func() error {
-		if counts := s.inEtcd(t, plural); counts[version] == 0 || len(counts) < 2 {
-			return fmt.Errorf("there are %v", counts)
-		}
-		return nil
-	})
 }
 
 func (s *shop) list(t *testing.T, plural string) map[string]unstructured.Unstructured {
@@ -369,169 +293,162 @@ func (s *shop) events(t *testing.T, plural, reason string) string {
 	return strings.Join(notes, "\n")
 }
 
-// etcd forgets what was listed before all of it is rewritten: the API server answers 410.
-func TestMigrationGoesOnAfterACompactionOnARealAPIServer(t *testing.T) {
-	t.Parallel()
-	s := open(t, []string{"widgets"}, nil, sallyporttest.WithAPIServer(sallyporttest.WithAPIServerFlag("watch-cache", "false"))) // which could answer from memory
-	s.fill(t, "widgets", 60)
-	s.store(t, "widgets", after)
-	s.run(t, "widgets", storagemigration.Pace{Page: 10, PerSecond: 20})
-	s.awaitMiddle(t, "widgets", after)
-	var now etcdRange
-	s.ask(t, "range", map[string][]byte{"key": []byte("/")}, &now)
-	s.ask(t, "compaction", map[string]any{"revision": now.Header.Revision, "physical": true}, &struct{}{})
-	s.awaitStored(t, "widgets", after)
-	if got := s.inEtcd(t, "widgets")[after]; got != 60 {
-		t.Errorf("%d objects are left of 60", got)
-	}
-	if !strings.Contains(s.logs.String(), "goes on with the state of now") {
-		t.Error("nothing was forgotten: the API server has not answered 410")
-	}
+// awaitEvent waits until an event of the definition says so.
+func (s *shop) awaitEvent(t *testing.T, plural, reason, text string) {
+	t.Helper()
+	eventually(t, "the event "+reason, func() error {
+		if got := s.events(t, plural, reason); !strings.Contains(got, text) {
+			return fmt.Errorf("the events say %q", got)
+		}
+		return nil
+	})
 }
 
-// Each of the tests has kinds of its own.
-func TestStoredObjectsAreMigratedOnARealAPIServer(t *testing.T) {
+// Two replicas of the application, with the rights that it prints and no others, have Kubernetes
+// migrate the objects.
+func TestKubernetesMigratesForAnApplicationOnARealAPIServer(t *testing.T) {
 	t.Parallel()
-	s := open(t, slices.Collect(maps.Keys(kinds)), []sallyport.Option{sallyport.WithStorageMigration("nuts."+group, "rivets."+group)})
+	if lab.KubernetesMinor(t) < 37 { // it serves the API by default since then
+		saysWhatToDoInstead(t, open(t, []string{"widgets"}), "widgets")
+		return
+	}
+	s := open(t, []string{"widgets", "screws"})
+	lab.StartBinary(t, "kube-controller-manager", "--kubeconfig", sallyporttest.Kubeconfig(t, s.config),
+		"--leader-elect=false", "--secure-port", "0", "--controllers", "storage-version-migrator-controller,garbage-collector-controller")
 
-	t.Run("all are rewritten and nothing else changes, for two definitions at a time", func(t *testing.T) {
+	t.Run("all are rewritten, and nothing else changes, twice", func(t *testing.T) {
 		t.Parallel()
-		s.fill(t, "widgets", 300)
-		s.fill(t, "gadgets", 20)
+		s.fill(t, "widgets", 60)
 		was := s.list(t, "widgets")
-		_, widgets := s.run(t, "widgets", storagemigration.Pace{Page: 70, PerSecond: 100})
-		for range 2 { // another one works on it too, as Kubernetes' own may
-			s.run(t, "gadgets", storagemigration.Pace{PerSecond: 5})
-		}
+		s.touch(t, "widgets", "touched")
 		s.store(t, "widgets", after)
-		s.store(t, "gadgets", after)
-		s.awaitMiddle(t, "widgets", after)
-		if got := s.storedVersions(t, "widgets"); got != before+" "+after {
-			t.Errorf("in the middle storedVersions is %s", got)
-		}
-		if err := s.of("widgets", after).Delete(t.Context(), "o0299", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		s.create(t, "widgets", "made-meanwhile")
 		s.awaitStored(t, "widgets", after)
-		s.awaitStored(t, "gadgets", after)
+		s.awaitEvent(t, "widgets", "StorageMigrated", "stored as "+after)
+		s.store(t, "widgets", before) // needs another StorageVersionMigration
+		s.awaitStored(t, "widgets", before)
 		is := s.list(t, "widgets")
-		delete(was, "o0299")
-		delete(is, "made-meanwhile")
+		delete(is, "touched")
 		if diff := cmp.Diff(was, is); diff != "" {
 			t.Errorf("objects have changed, or lost managed fields or their status:\n%s", diff)
 		}
-		eventually(t, "it is told that all are migrated", func() error {
-			if got := s.events(t, "widgets", "StorageMigrated"); !strings.Contains(got, "stored as v1") {
-				return fmt.Errorf("the events say %q", got)
-			}
-			return nil
-		})
-		if got := count(t, widgets, "objects_total", "rewritten"); got < 299 || got > 301 {
-			t.Errorf("%v objects are counted as rewritten", got)
-		}
-		if got := count(t, widgets, "pending", ""); got != 0 {
-			t.Errorf("pending is %v", got)
-		}
 	})
 
-	t.Run("the next leader goes on where one has died", func(t *testing.T) {
+	// The migrator of Kubernetes 1.37 prunes storedVersions after this failure, too.
+	t.Run("a failure is reported, keeps the old version, and is repeated", func(t *testing.T) {
 		t.Parallel()
-		s.fill(t, "bolts", 60)
-		s.store(t, "bolts", after)
-		stop, _ := s.run(t, "bolts", storagemigration.Pace{Page: 7, PerSecond: 20})
-		s.awaitMiddle(t, "bolts", after)
-		stop()
-		left := s.inEtcd(t, "bolts")
-		if left[before] == 0 || left[after] == 0 {
-			t.Fatalf("it was stopped too late: %v", left)
-		}
-		if got := s.storedVersions(t, "bolts"); got != before+" "+after {
-			t.Fatalf("storedVersions is %s, and %v are stored", got, left)
-		}
-		_, metrics := s.run(t, "bolts", storagemigration.Pace{Page: 7})
-		s.awaitStored(t, "bolts", after)
-		if got := count(t, metrics, "objects_total", "rewritten"); got != float64(left[before]) {
-			t.Errorf("the next one has rewritten %v of %v", got, left)
-		}
-		if got := count(t, metrics, "objects_total", "unchanged"); got != float64(left[after]) {
-			t.Errorf("the next one has found %v of %v as they should be", got, left)
-		}
-	})
-
-	t.Run("an object that cannot be converted is named, and keeps the old version", func(t *testing.T) {
-		t.Parallel()
-		s.fill(t, "screws", 5)
+		s.fill(t, "screws", 3)
 		s.create(t, "screws", "broken")
+		repair := s.refuse(t, "screws", "broken")
 		s.store(t, "screws", after)
-		_, metrics := s.run(t, "screws", storagemigration.Pace{})
-		eventually(t, "it is told what is wrong", func() error {
-			got := s.events(t, "screws", "StorageMigrationBlocked")
-			if !strings.Contains(got, "default/broken") || !strings.Contains(got, "spec.size: is not a number") {
-				return fmt.Errorf("the events say %q", got)
-			}
-			return nil
-		})
-		if diff := cmp.Diff(map[string]int{after: 5, before: 1}, s.inEtcd(t, "screws")); diff != "" {
-			t.Errorf("stored are:\n%s", diff)
+		s.touch(t, "screws", "touched")
+		s.awaitEvent(t, "screws", "StorageMigrationBlocked", "StorageVersionMigration screws."+group+" has failed and is repeated later")
+		if got := s.events(t, "screws", "StorageMigrationBlocked"); strings.Contains(got, "hunter2") {
+			t.Errorf("the event repeats what may be a value: %q", got)
 		}
 		if got := s.storedVersions(t, "screws"); got != before+" "+after {
 			t.Errorf("storedVersions is %s", got)
 		}
-		if got := count(t, metrics, "blocked_objects", ""); got != 1 {
-			t.Errorf("%v objects are counted as blocked", got)
+		if got := s.events(t, "screws", "StorageMigrated"); got != "" {
+			t.Errorf("an event says %s", got)
 		}
-		s.broken.Store(false)
+		repair()
 		s.awaitStored(t, "screws", after)
-		if got := s.inEtcd(t, "screws")[after]; got != 6 {
-			t.Errorf("%d objects are left of 6", got)
+		s.awaitEvent(t, "screws", "StorageMigrated", "stored as "+after)
+		if got := s.inEtcd(t, "screws")[after]; got != 5 {
+			t.Errorf("%d objects are left of 5", got)
 		}
 	})
+}
 
-	t.Run("the definition changes in the middle, at last back to the old version", func(t *testing.T) {
-		t.Parallel()
-		s.fill(t, "levers", 60)
-		s.store(t, "levers", after)
-		stop, metrics := s.run(t, "levers", storagemigration.Pace{Page: 10, PerSecond: 20})
-		s.awaitMiddle(t, "levers", after)
-		// As when the authority is rotated: another generation, the same storage version.
-		s.edit(t, "levers", types.MergePatchType, `{"spec":{"names":{"shortNames":["lv"]}}}`)
-		s.awaitStored(t, "levers", after)
-		if got := count(t, metrics, "objects_total", "unchanged"); got < 60 {
-			t.Errorf("before it pruned it looked once more at %v of 60 objects", got)
-		}
-		stop()
-
-		s.store(t, "levers", before)
-		stop, _ = s.run(t, "levers", storagemigration.Pace{Page: 10, PerSecond: 20})
-		s.awaitMiddle(t, "levers", before)
-		s.store(t, "levers", after)
-		s.awaitMiddle(t, "levers", after)
-		s.store(t, "levers", before)
-		s.awaitStored(t, "levers", before)
-		stop()
-		if got := s.inEtcd(t, "levers")[before]; got != 60 {
-			t.Errorf("%d objects are left of 60", got)
-		}
-	})
-
-	// Two replicas, at the usual pace: the one that leads migrates, with the rights that are printed.
-	t.Run("the application has the rights that it needs", func(t *testing.T) {
-		t.Parallel()
-		s.fill(t, "nuts", 60)
-		s.fill(t, "rivets", 1)
-		s.store(t, "nuts", after)
-		s.store(t, "rivets", after)
-		s.awaitStored(t, "nuts", after)
-		s.awaitStored(t, "rivets", after)
-		if got := s.inEtcd(t, "nuts")[after]; got != 60 {
-			t.Errorf("%d objects are left of 60", got)
-		}
-		eventually(t, "it is told", func() error {
-			if got := s.events(t, "nuts", "StorageMigrated"); strings.Count(got, "60 of them were rewritten") != 1 {
-				return fmt.Errorf("the events say %q", got)
+// touch writes an object until the test ends. kube-controller-manager begins when its garbage
+// collector has seen something new of the resource, or after a minute or two.
+func (s *shop) touch(t *testing.T, plural, name string) {
+	t.Helper()
+	s.create(t, plural, name)
+	ctx, stop := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := 0; lab.Sleep(ctx, 500*time.Millisecond); i++ {
+			patch := fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d"}}}`, i)
+			if _, err := s.of(plural, before).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil && ctx.Err() == nil {
+				t.Errorf("%s: %v", name, err)
 			}
-			return nil
-		})
+		}
 	})
+	t.Cleanup(func() {
+		stop()
+		writing.Wait()
+	})
+}
+
+// refuse has the API server refuse updates of an object, until what it returns is called.
+func (s *shop) refuse(t *testing.T, plural, name string) (repair func()) {
+	t.Helper()
+	policies := kubernetes.NewForConfigOrDie(s.config).AdmissionregistrationV1()
+	_, err := policies.ValidatingAdmissionPolicies().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: plural},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{plural}},
+			}}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: fmt.Sprintf("object.metadata.name != %q", name), Message: "hunter2"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: plural},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: plural, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "updates are refused", func() error {
+		_, err := s.of(plural, before).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return errors.New("they are not")
+		}
+		return nil
+	})
+	return func() {
+		if err := policies.ValidatingAdmissionPolicyBindings().Delete(t.Context(), plural, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnAPIServerWithoutStorageVersionMigrationOnARealAPIServer(t *testing.T) {
+	t.Parallel()
+	var start []sallyporttest.StartOption
+	if lab.KubernetesMinor(t) >= 37 {
+		start = append(start, sallyporttest.WithAPIServer(sallyporttest.WithAPIServerFlag("runtime-config", "storagemigration.k8s.io/v1=false")))
+	}
+	saysWhatToDoInstead(t, open(t, []string{"nuts"}, start...), "nuts")
+}
+
+// saysWhatToDoInstead migrates objects where the API server does not serve the API, as the event
+// about it says.
+func saysWhatToDoInstead(t *testing.T, s *shop, plural string) {
+	s.fill(t, plural, 3)
+	s.store(t, plural, after)
+	s.awaitEvent(t, plural, "StorageMigrationBlocked", "does not serve storagemigration.k8s.io/v1, as Kubernetes 1.37 does by default: rewrite the objects with kube-storage-version-migrator")
+	if got := s.storedVersions(t, plural); got != before+" "+after {
+		t.Errorf("storedVersions is %s", got)
+	}
+	list, err := s.of(plural, before).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items { // as kubectl replace does
+		if _, err := s.of(plural, before).Update(t.Context(), &list.Items[i], metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.prune(t, plural, after)
+	s.awaitEvent(t, plural, "StorageMigrated", "stored as "+after)
+	s.awaitStored(t, plural, after)
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storagemigration rewrites the stored objects of a CustomResourceDefinition in its storage
-// version, and then takes the other versions out of the definition's status.storedVersions.
+// Package storagemigration has Kubernetes rewrite the stored objects of a CustomResourceDefinition
+// in its storage version, and take the other versions out of the definition's
+// status.storedVersions: it creates a StorageVersionMigration (KEP-4192) whenever storedVersions
+// names another version than the storage version, and reports how that ends.
 //
-// It keeps no state: a definition whose storedVersions name another version than the storage
-// version has to be migrated, and an object that is stored in the storage version is not written
-// by a rewrite. So whoever leads next begins again, and what was done costs it requests but no
-// writes. It follows KEP-4192 (storage version migration) in what it writes and when, and needs
-// neither that API nor its controller; both may work on the same definition at one time.
+// It keeps no state: the definition says whether a migration is needed, and the
+// StorageVersionMigration how far it is. The next leader continues from there.
 package storagemigration
 
 import (
@@ -15,17 +14,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/metadata"
@@ -35,33 +35,17 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 )
 
-// Pace says how fast a [Migrator] is; what is zero gets its default.
-type Pace struct {
-	// Every is how often the definition is looked at; default 10 seconds.
-	Every time.Duration
-	// Settle is how long every API server has to learn of a new storage version before the
-	// first object is rewritten; default 10 seconds. No API tells when they have.
-	Settle time.Duration
-	// Page is how many objects are listed at a time; default 500.
-	Page int64
-	// PerSecond is how many objects are rewritten a second; default 50.
-	PerSecond float64
-}
-
-func (p *Pace) complete() {
-	if p.Every == 0 {
-		p.Every = 10 * time.Second
-	}
-	if p.Settle == 0 {
-		p.Settle = 10 * time.Second
-	}
-	if p.Page == 0 {
-		p.Page = 500
-	}
-	if p.PerSecond == 0 {
-		p.PerSecond = 50
-	}
-}
+const (
+	fieldManager = "sallyport-storage-migration"
+	// every is how often the definition is read, and untilServed how often where the API is not
+	// served.
+	every, untilServed = 10 * time.Second, time.Minute
+	// settle is how long API servers have to learn of a new storage version before objects are
+	// rewritten. No API tells when they have.
+	settle = 10 * time.Second
+	// A failed migration is repeated after firstRetry, and then after ever longer times.
+	firstRetry, maxRetry = time.Minute, 30 * time.Minute
+)
 
 // Leader tells which of several replicas migrates.
 type Leader interface {
@@ -69,43 +53,49 @@ type Leader interface {
 	Changed() <-chan struct{}
 }
 
-// Options are what a [Migrator] is made of. All but Pace are needed.
+// Options are what a [Migrator] is made of. All but Converted are needed.
 type Options struct {
 	// CRD is the name of the definition, "plural.group".
-	CRD     string
-	Client  *rest.Config
-	Logger  *slog.Logger
-	Metrics prometheus.Registerer
-	Leader  Leader
-	Pace    Pace
+	CRD string
+	// Converted says that a webhook converts the objects: no migration begins before the
+	// definition names one.
+	Converted bool
+	Client    *rest.Config
+	Logger    *slog.Logger
+	Metrics   prometheus.Registerer
+	Leader    Leader
 }
 
 // Migrator migrates the objects of one definition. Make one with [New].
 type Migrator struct {
 	name        string
+	resource    metav1.GroupResource
+	converted   bool
 	definitions crdclient.Interface
 	metadata    metadata.Interface
+	migrations  dynamic.ResourceInterface
 	sink        events.EventSink
 	events      events.EventRecorder // while it runs
 	leader      Leader
 	log         *slog.Logger
-	limiter     *rate.Limiter
 	metrics     *metrics
-	pace        Pace
 	detail      atomic.Pointer[string]
 }
 
-// New returns a migrator. It calls nobody.
+// New returns a migrator. It makes no call.
 func New(o Options) (*Migrator, error) {
 	if err := Validate(o.CRD); err != nil {
 		return nil, err
 	}
-	o.Pace.complete()
 	definitions, err := crdclient.NewForConfig(o.Client)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := metadata.NewForConfig(o.Client)
+	partial, err := metadata.NewForConfig(o.Client)
+	if err != nil {
+		return nil, err
+	}
+	migrations, err := dynamic.NewForConfig(o.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -113,16 +103,17 @@ func New(o Options) (*Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
+	plural, group, _ := strings.Cut(o.CRD, ".")
 	m := &Migrator{
-		name: o.CRD, definitions: definitions, metadata: objects,
-		sink: &events.EventSinkImpl{Interface: sink}, leader: o.Leader,
-		log: o.Logger.With("crd", o.CRD), limiter: rate.NewLimiter(rate.Limit(o.Pace.PerSecond), max(1, int(o.Pace.PerSecond))), pace: o.Pace,
+		name: o.CRD, resource: metav1.GroupResource{Group: group, Resource: plural}, converted: o.Converted,
+		definitions: definitions, metadata: partial, migrations: migrations.Resource(migrationResource),
+		sink: &events.EventSinkImpl{Interface: sink}, leader: o.Leader, log: o.Logger.With("crd", o.CRD),
 	}
 	m.metrics, err = newMetrics(o.CRD, o.Metrics)
 	return m, err
 }
 
-// Detail says in a few words what it does now; empty for nothing.
+// Detail says in a few words what it waits for; empty for nothing.
 func (m *Migrator) Detail() string {
 	if detail := m.detail.Load(); detail != nil {
 		return *detail
@@ -140,75 +131,50 @@ func (m *Migrator) Run(ctx context.Context) error {
 		return fmt.Errorf("events: %w", err)
 	}
 	m.events = broadcaster.NewRecorder(clientscheme.Scheme, fieldManager)
+	var t turn
 	for ctx.Err() == nil {
-		changed := m.leader.Changed()
+		changed, next := m.leader.Changed(), every
 		if m.leader.Leading() {
-			m.lead(ctx, changed)
+			if err := m.look(ctx, &t); err != nil && ctx.Err() == nil {
+				m.tell(&t, err)
+				if errors.Is(err, errNotServed) {
+					next = untilServed
+				}
+			}
+		} else {
+			t = turn{}
+			m.metrics.clear()
+			m.say("")
 		}
 		select {
 		case <-ctx.Done():
 		case <-changed:
+		case <-time.After(next):
 		}
 	}
 	return nil
-}
-
-// The time between two attempts of which the first one failed.
-const firstRetry, longestRetry = 5 * time.Second, 5 * time.Minute
-
-// lead looks at the definition again and again until ctx ends or another one leads.
-func (m *Migrator) lead(ctx context.Context, changed <-chan struct{}) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-changed:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	defer m.say("")
-	defer m.metrics.forget()
-	var t turn
-	retry := firstRetry
-	for ctx.Err() == nil {
-		err := m.look(ctx, &t)
-		delay := m.pace.Every
-		switch {
-		case err == nil:
-			retry = firstRetry
-		case errors.Is(err, errChanged): // which is no failure
-			m.tell(&t, err)
-		case ctx.Err() == nil:
-			delay = min(wait.Jitter(retry, 0.2), max(m.pace.Every, retry))
-			retry = min(2*retry, longestRetry)
-			m.tell(&t, err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(delay):
-		}
-	}
 }
 
 // turn is what a leader remembers of the definition.
 type turn struct {
 	done string // the resourceVersion with which nothing was left to do
 	// uid and storage are what is to be migrated, and until is when every API server knows it.
-	uid, storage string
-	until        time.Time
-	told         string                  // the last error
-	reference    *corev1.ObjectReference // to the definition, for events
+	uid       types.UID
+	storage   string
+	until     time.Time
+	retry     time.Duration // after the next failure
+	failed    types.UID     // the last migration that has failed
+	told      string        // the last error
+	reference *corev1.ObjectReference
 }
 
-// look migrates if the definition asks for it. It returns nil if there is nothing to do, or all is
-// done.
+// look takes the next step of a migration, if the definition asks for one.
 func (m *Migrator) look(ctx context.Context, t *turn) error {
 	// Definitions are large: a copy without schemas tells whether one has changed.
 	brief, err := m.metadata.Resource(definitionResource).Get(ctx, m.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		m.metrics.pending.Set(0)
 		*t = turn{}
+		m.metrics.clear()
 		return nil
 	}
 	if err != nil {
@@ -217,83 +183,95 @@ func (m *Migrator) look(ctx context.Context, t *turn) error {
 	if brief.ResourceVersion == t.done {
 		return nil
 	}
+	// In this order, because a definition is pruned before its migration has ended.
+	found, unread := m.get(ctx)
 	crd, err := m.definitions.Get(ctx, m.name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the definition: %w", err)
 	}
 	storage := storageVersion(crd)
-	if storage == "" {
-		return errors.New("the definition has no storage version")
-	}
 	t.reference = &corev1.ObjectReference{
 		APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition", Name: crd.Name, UID: crd.UID, ResourceVersion: crd.ResourceVersion,
 	}
-	if migrated(crd, storage) {
-		m.metrics.pending.Set(0)
-		m.metrics.blocked.Set(0)
+	pruned := slices.Equal(crd.Status.StoredVersions, []string{storage})
+	if pruned && unread == nil && (found == nil || found.ended() && found.is("Succeeded")) {
+		if t.uid == crd.UID {
+			m.log.Info("stored objects were migrated", "storageVersion", storage)
+			m.events.Eventf(t.reference, nil, corev1.EventTypeNormal, "StorageMigrated", "Migrate", "All objects are stored as %s; status.storedVersions names no other version", storage)
+		}
+		*t = turn{done: crd.ResourceVersion}
+		m.metrics.clear()
 		m.say("")
-		t.done, t.told = crd.ResourceVersion, ""
 		return nil
 	}
 	m.metrics.pending.Set(1)
-	if t.uid != string(crd.UID) || t.storage != storage {
-		t.uid, t.storage, t.until = string(crd.UID), storage, time.Now().Add(m.pace.Settle)
-		m.log.Info("stored objects are migrated", "storageVersion", storage, "storedVersions", crd.Status.StoredVersions, "after", m.pace.Settle)
+	if t.uid != crd.UID || t.storage != storage {
+		*t = turn{uid: crd.UID, storage: storage, until: time.Now().Add(settle), retry: firstRetry, reference: t.reference}
+		m.log.Info("stored objects are to be migrated", "storageVersion", storage, "storedVersions", crd.Status.StoredVersions)
 	}
-	m.say("waits until every API server stores " + storage)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Until(t.until)):
+	if m.converted && !converts(crd) {
+		m.say("waits until the definition names the webhook that converts objects")
+		return nil
 	}
-	return m.migrate(ctx, t)
+	if t.failed == "" && time.Now().Before(t.until) {
+		m.say("waits until every API server stores " + storage)
+		return nil
+	}
+	if unread != nil {
+		return unread
+	}
+	if pruned && found.ended() {
+		// Kubernetes 1.37 also prunes after a failure. Which versions were stored is not known any more.
+		m.log.Warn("status.storedVersions names all versions again: a migration has failed, and the others were removed", "storageVersion", storage)
+		return m.own(ctx, crd, versionsOf(crd))
+	}
+	return m.follow(ctx, t, crd, found)
 }
 
-// migrate rewrites all objects, and prunes the definition.
-func (m *Migrator) migrate(ctx context.Context, t *turn) error {
-	// Only now: what is read after the wait is what every API server has had time to learn of.
-	crd, err := m.definitions.Get(ctx, m.name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading the definition: %w", err)
+// follow follows the migration that there is, if any, and creates another one where the last one
+// has ended: it has failed, or the definition has changed meanwhile or since.
+func (m *Migrator) follow(ctx context.Context, t *turn, crd *apiextensionsv1.CustomResourceDefinition, found *migration) error {
+	running := fmt.Sprintf("%s %s is running", migrationKind, m.name)
+	switch {
+	case found == nil:
+	case !found.ended():
+		if err := found.stuck(time.Now()); err != nil {
+			m.metrics.blocked.Set(1)
+			return err
+		}
+		m.say(running)
+		return nil
+	case found.is("Failed"):
+		if t.failed != found.UID {
+			t.failed, t.until = found.UID, time.Now().Add(t.retry)
+			t.retry = min(2*t.retry, maxRetry)
+		}
+		if time.Now().Before(t.until) {
+			m.metrics.blocked.Set(1)
+			// The message of the condition may repeat values of objects.
+			return fmt.Errorf("%s %s has failed and is repeated later: its condition Failed says why (kubectl get storageversionmigration %[2]s -o yaml); %[3]s", migrationKind, m.name, howToFind)
+		}
 	}
-	if string(crd.UID) != t.uid || storageVersion(crd) != t.storage {
-		return errChanged
-	}
-	p := pass{Migrator: m, crd: crd, storage: t.storage, began: time.Now()}
-	if err := p.run(ctx); err != nil {
+	if err := m.create(ctx, crd, found); err != nil {
+		if errors.Is(err, errNotServed) {
+			m.metrics.blocked.Set(1)
+		}
 		return err
 	}
-	m.metrics.blocked.Set(float64(p.failed))
-	if p.failed > 0 {
-		return &blockedError{p.failed, p.reasons}
-	}
-	if err := m.prune(ctx, crd, t.storage); err != nil {
-		return err
-	}
-	m.metrics.pending.Set(0)
-	m.log.Info("stored objects were migrated", "storageVersion", t.storage, "objects", p.rewritten+p.unchanged, "rewritten", p.rewritten, "took", time.Since(p.began))
-	m.events.Eventf(t.reference, nil, corev1.EventTypeNormal, "StorageMigrated", "Migrate",
-		"All %d objects are stored as %s, %d of them were rewritten; status.storedVersions names no other version", p.rewritten+p.unchanged, t.storage, p.rewritten)
+	m.metrics.blocked.Set(0)
 	t.told = ""
-	m.say("")
+	m.log.Info("created a "+migrationKind, "name", m.name, "storageVersion", t.storage)
+	m.say(running)
 	return nil
 }
 
-// errChanged says that the definition is not as it was when the objects were listed.
-var errChanged = errors.New("the definition has changed meanwhile: its objects are listed once more before storedVersions is pruned")
-
-// tell logs an error, and records an event where a person has to do something, both once for each
-// reason.
+// tell logs an error and records an event, once for each reason.
 func (m *Migrator) tell(t *turn, err error) {
 	m.say(err.Error())
 	if err.Error() == t.told {
 		return
 	}
 	t.told = err.Error()
-	if errors.Is(err, errChanged) {
-		m.log.Info("migrating stored objects", "retries", err)
-		return
-	}
 	m.log.Warn("migrating stored objects", "error", err)
 	if t.reference != nil {
 		m.events.Eventf(t.reference, nil, corev1.EventTypeWarning, "StorageMigrationBlocked", "Migrate", "%s", shortened(err.Error(), 1000))
@@ -301,9 +279,9 @@ func (m *Migrator) tell(t *turn, err error) {
 }
 
 // shortened cuts what does not fit into an event.
-func shortened(text string, most int) string {
-	if len(text) <= most {
+func shortened(text string, size int) string {
+	if len(text) <= size {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:size], "") + "…"
 }

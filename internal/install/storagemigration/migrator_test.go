@@ -3,16 +3,12 @@
 package storagemigration
 
 import (
-	"errors"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func TestNamesOfDefinitions(t *testing.T) {
@@ -44,82 +40,64 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-func TestVersionsInWhichObjectsAreListed(t *testing.T) {
+func TestDefinitionsWhoseObjectsTheAPIServerConverts(t *testing.T) {
 	t.Parallel()
-	definition := func(versions ...apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.CustomResourceDefinition {
-		return &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Versions: versions}}
+	webhook := func(c apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceConversion {
+		return &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &c}}
 	}
+	service := &apiextensionsv1.ServiceReference{Namespace: "a", Name: "b"}
 	for name, test := range map[string]struct {
-		crd  *apiextensionsv1.CustomResourceDefinition
-		want []string
+		conversion *apiextensionsv1.CustomResourceConversion
+		want       bool
 	}{
-		"the storage version first": {definition(apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1alpha1", Served: true},
-			apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Served: true, Storage: true}), []string{"v1", "v1alpha1"}},
-		"served ones alone": {definition(apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1alpha1"},
-			apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1beta1", Served: true},
-			apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Storage: true}), []string{"v1beta1"}},
-		"none": {definition(apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Storage: true}), nil},
+		"without a stanza":             {nil, false},
+		"by apiVersion alone":          {&apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}, false},
+		"without a client config":      {&apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{}}, false},
+		"a Service without caBundle":   {webhook(apiextensionsv1.WebhookClientConfig{Service: service}), false},
+		"a Service with a caBundle":    {webhook(apiextensionsv1.WebhookClientConfig{Service: service, CABundle: []byte("x")}), true},
+		"a URL that system roots sign": {webhook(apiextensionsv1.WebhookClientConfig{URL: new("https://a")}), true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(test.want, servedVersions(test.crd, storageVersion(test.crd))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestReasonsNameNoValues(t *testing.T) {
-	t.Parallel()
-	at := field.NewPath("spec", "password")
-	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Widget"}, "one", field.ErrorList{field.Invalid(at, "hunter2", "too short"), field.Required(at, "")})
-	if got := reasonOf(invalid); got != "is invalid: spec.password" {
-		t.Errorf("reason %q", got)
-	}
-	if got := reasonOf(errors.New("connection refused")); got != "connection refused" {
-		t.Errorf("reason %q", got)
-	}
-}
-
-func TestFailuresThatSayNothingOfTheObject(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"no answer":                      {errors.New("connection refused"), true},
-		"too many requests":              {apierrors.NewTooManyRequests("later", 1), true},
-		"unavailable":                    {apierrors.NewServiceUnavailable("later"), true},
-		"a conversion that fails":        {apierrors.NewInternalError(errors.New("conversion webhook failed")), false},
-		"a webhook that denies":          {apierrors.NewForbidden(schema.GroupResource{}, "one", errors.New("no")), false},
-		"an object that is invalid then": {apierrors.NewInvalid(schema.GroupKind{}, "one", nil), false},
-	} {
-		if got := away(test.err); got != test.want {
+		crd := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Conversion: test.conversion}}
+		if got := converts(crd); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-func TestTokenWithWhichAnOutdatedListGoesOn(t *testing.T) {
+// Conditions as kube-controller-manager sets them.
+func TestMigrationsThatNeedAPerson(t *testing.T) {
 	t.Parallel()
-	expired := apierrors.NewResourceExpired("too old")
-	if got := continueOf(expired); got != "" {
-		t.Errorf("without a token: %q", got)
+	now := time.Now()
+	at := func(ago time.Duration, status metav1.ConditionStatus, of string) metav1.Condition {
+		return metav1.Condition{Type: of, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-ago))}
 	}
-	expired.ErrStatus.ListMeta = metav1.ListMeta{Continue: "here"}
-	if got := continueOf(expired); got != "here" {
-		t.Errorf("token %q", got)
+	for name, test := range map[string]struct {
+		age        time.Duration
+		conditions []metav1.Condition
+		ended      bool
+		want       string
+	}{
+		"a new one":                        {time.Second, nil, false, ""},
+		"one that no controller starts":    {3 * time.Minute, nil, false, "enable storage-version-migrator-controller"},
+		"a running one":                    {time.Hour, []metav1.Condition{at(time.Minute, metav1.ConditionTrue, "Running")}, false, ""},
+		"one that runs for long":           {time.Hour, []metav1.Condition{at(16*time.Minute, metav1.ConditionTrue, "Running")}, false, "its condition Running says"},
+		"one whose end is not yet written": {time.Hour, []metav1.Condition{at(time.Minute, metav1.ConditionTrue, "Running"), at(0, metav1.ConditionTrue, "Succeeded")}, false, ""},
+		"one that has succeeded":           {time.Hour, []metav1.Condition{at(0, metav1.ConditionFalse, "Running"), at(0, metav1.ConditionTrue, "Succeeded")}, true, ""},
+		"one that has failed":              {time.Hour, []metav1.Condition{at(0, metav1.ConditionFalse, "Running"), at(0, metav1.ConditionTrue, "Failed")}, true, ""},
+	} {
+		one := &migration{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", CreationTimestamp: metav1.NewTime(now.Add(-test.age))}}
+		one.Status.Conditions = test.conditions
+		if one.ended() != test.ended {
+			t.Errorf("%s: ended is %v", name, one.ended())
+		}
+		if err := one.stuck(now); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
-func TestWhatIsSaidOfFailedObjects(t *testing.T) {
+func TestLongErrorsFitIntoAnEvent(t *testing.T) {
 	t.Parallel()
-	text := (&blockedError{7, []string{"default/a: no", "default/b: no"}}).Error()
-	for _, want := range []string{"7 objects", "default/a: no; default/b: no; and 5 more", "storedVersions stays as it is"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q does not say %q", text, want)
-		}
-	}
 	if got := shortened(strings.Repeat("ä", 600), 1001); len(got) > 1004 || strings.ContainsRune(got, '\uFFFD') {
 		t.Errorf("shortened to %d bytes", len(got))
 	}
