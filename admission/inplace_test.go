@@ -87,12 +87,12 @@ func TestMutateSeesChangesInPlace(t *testing.T) {
 					first = resp.Patch
 				}
 				if !reflect.DeepEqual(resp.Patch, first) {
-					t.Fatalf("call %d: %v, the first: %v", i, resp.Patch, first)
+					t.Fatalf("call %d: %s, the first: %s", i, resp.Patch, first)
 				}
 			}
 			switch {
 			case tc.want == "" && len(first) > 0, tc.want != "" && (len(first) != 1 || first[0].Path != tc.want):
-				t.Fatalf("got %v, want a change of %q", first, tc.want)
+				t.Fatalf("got %s, want a change of %q", first, tc.want)
 			}
 		})
 	}

@@ -526,7 +526,7 @@ func TestSubResourcesAndConnect(t *testing.T) {
 func TestMutateHasNothingToDoOnDelete(t *testing.T) {
 	resp := allowed(t, admission.Mutate(func(context.Context, *corev1.Pod) error { t.Error("called"); return nil }), podRequest(admissionv1.Delete))
 	if len(resp.Patch) > 0 {
-		t.Errorf("patch %v", resp.Patch)
+		t.Errorf("patch %s", resp.Patch)
 	}
 }
 

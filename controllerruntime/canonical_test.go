@@ -15,7 +15,7 @@ func TestAPatchThatMakesTheLibraryPanicIsAnError(t *testing.T) {
 		`[{"op":"test","path":"/a","value":[null]}]`,
 	} {
 		if got, err := canonical([]byte(`{"a":[null]}`), []byte(patch)); err == nil {
-			t.Errorf("%s: %v, no error", patch, got)
+			t.Errorf("%s: %s, no error", patch, got)
 		}
 	}
 }

@@ -3,10 +3,9 @@
 package jsonpatch
 
 import (
+	"encoding/json"
 	"slices"
 	"sort"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // An arrangement describes the final order of a list. The first elements keep their
@@ -48,8 +47,8 @@ func (a *arrangement) moves() int {
 }
 
 // apply arranges the elements of the list.
-func (a *arrangement) apply(values, added []jsontext.Value) []jsontext.Value {
-	out := make([]jsontext.Value, 0, a.first+len(a.order)+a.last)
+func (a *arrangement) apply(values, added []json.RawMessage) []json.RawMessage {
+	out := make([]json.RawMessage, 0, a.first+len(a.order)+a.last)
 	out = append(out, values[:a.first]...)
 	for _, from := range a.order {
 		if from >= 0 {
@@ -67,7 +66,7 @@ func (a *arrangement) apply(values, added []jsontext.Value) []jsontext.Value {
 // At every moment the list holds, in this order: the elements already in place, then
 // the remaining elements that need no move. Elements waiting to be moved sit among
 // these at their old places. Each element goes right after its final predecessor.
-func (e *emitter) arrange(a *arrangement, added []jsontext.Value) {
+func (e *emitter) arrange(a *arrangement, added []json.RawMessage) {
 	var waiting counter
 	stay := a.stay
 	for i, from := range a.order {

@@ -3,12 +3,12 @@
 package jsonpatch
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/bits"
 	"slices"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 )
 
@@ -29,14 +29,14 @@ func TestArrangeGivesTheOrderWithTheFewestMoves(t *testing.T) {
 			}
 		}
 		kept := slices.Clone(order)
-		var added []jsontext.Value
+		var added []json.RawMessage
 		for range rapid.IntRange(0, 4).Draw(t, "added") {
 			at := rapid.IntRange(0, len(order)).Draw(t, "at")
 			order = slices.Insert(order, at, ^len(added))
-			added = append(added, jsontext.Value(fmt.Sprintf(`"new %d"`, len(added))))
+			added = append(added, json.RawMessage(fmt.Sprintf(`"new %d"`, len(added))))
 		}
 
-		before := make([]jsontext.Value, length)
+		before := make([]json.RawMessage, length)
 		for i := range before {
 			before[i] = number(i)
 		}
@@ -111,7 +111,7 @@ func sequence(n int) []int {
 	return out
 }
 
-func join(values []jsontext.Value) []byte {
+func join(values []json.RawMessage) []byte {
 	out := []byte{'['}
 	for i, value := range values {
 		if i > 0 {

@@ -4,9 +4,8 @@ package jsonpatch
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
@@ -39,22 +38,22 @@ func NewBuilder(raw []byte) *Builder { return &Builder{raw: raw} }
 // NewBuilderAt edits one place of a document and saves the search for it. Raw is the
 // value at pointer, or nil if there is none. The parent must exist and be an object.
 // Tokens of edits are relative to the place.
-func NewBuilderAt(pointer string, raw jsontext.Value) *Builder {
+func NewBuilderAt(pointer string, raw []byte) *Builder {
 	return &Builder{raw: raw, path: pointer, part: true}
 }
 
 // Set adds or replaces the member or element at the tokens. If it already has the same
 // bytes, there is no operation. Set replaces earlier edits at or below the place.
-func (b *Builder) Set(value jsontext.Value, tokens ...string) {
+func (b *Builder) Set(value json.RawMessage, tokens ...string) {
 	n := b.at(tokens)
 	if value == nil {
-		value = jsontext.Value{} // set, and found missing by Patch
+		value = json.RawMessage{} // set, and found missing by Patch
 	}
 	*n = node{token: n.token, set: value}
 }
 
 // Append adds elements to the end of the array at the tokens.
-func (b *Builder) Append(tokens []string, values ...jsontext.Value) {
+func (b *Builder) Append(tokens []string, values ...json.RawMessage) {
 	if len(values) == 0 {
 		return
 	}

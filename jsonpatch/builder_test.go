@@ -4,6 +4,7 @@ package jsonpatch
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 )
 
 func TestBuilderPatch(t *testing.T) {
-	v := func(s string) jsontext.Value { return jsontext.Value(s) }
+	v := func(s string) json.RawMessage { return json.RawMessage(s) }
 	long := `"` + strings.Repeat("x", 2*bytesPerOperation) + `"`
 	for _, tc := range []struct {
 		name string
@@ -248,7 +249,7 @@ func TestBuilderPatch(t *testing.T) {
 }
 
 func TestBuilderPatchNamesThePlaceOfAnEditThatCannotBeMade(t *testing.T) {
-	one := jsontext.Value(`1`)
+	one := json.RawMessage(`1`)
 	for _, tc := range []struct {
 		name string
 		raw  string
@@ -274,7 +275,7 @@ func TestBuilderPatchNamesThePlaceOfAnEditThatCannotBeMade(t *testing.T) {
 			b.Set(one, "a", "b")
 		}, `/a: cannot edit below a number`},
 		{"an element of a list that was set", `{}`, func(b *Builder) {
-			b.Set(jsontext.Value(`[]`), "a")
+			b.Set(json.RawMessage(`[]`), "a")
 			b.Set(one, "a", "0")
 		}, `/a: has 0 elements: there is no "0" to edit`},
 		{"a value that is missing", `{"a":1}`, func(b *Builder) { b.Set(nil, "a") }, "/a: is to be set, but there is no value"},
@@ -288,17 +289,17 @@ func TestBuilderPatchNamesThePlaceOfAnEditThatCannotBeMade(t *testing.T) {
 			tc.edit(b)
 			patch, err := b.Patch()
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Fatalf("got %v, %v; want an error with %q", patch, err, tc.want)
+				t.Fatalf("got %s, %v; want an error with %q", patch, err, tc.want)
 			}
 			if patch != nil {
-				t.Errorf("a patch beside the error: %v", patch)
+				t.Errorf("a patch beside the error: %s", patch)
 			}
 		})
 	}
 }
 
 func TestBuilderOfAPart(t *testing.T) {
-	value := jsontext.Value(`1`)
+	value := json.RawMessage(`1`)
 	other := Patch{{Op: Remove, Path: "/other"}}
 	for _, tc := range []struct {
 		name string
@@ -317,7 +318,7 @@ func TestBuilderOfAPart(t *testing.T) {
 		{"errors name the whole path", `{"y":"s"}`, func(b *Builder) { b.Set(value, "y", "z") }, ``, "/a~1b/c/y: cannot edit below a string"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := NewBuilderAt("/a~1b/c", jsontext.Value(tc.raw))
+			b := NewBuilderAt("/a~1b/c", json.RawMessage(tc.raw))
 			tc.edit(b)
 			patch, err := b.AppendPatch(slices.Clone(other))
 			if tc.err != "" {
@@ -355,7 +356,7 @@ func TestBuilderWithManyEditsOfOneObjectFindsEach(t *testing.T) {
 		t.Fatalf("got %d operations", len(patch))
 	}
 	if patch[0].Path != "/k500" || patch[1].Path != "/k0" {
-		t.Errorf("operations out of order: %v", patch[:2])
+		t.Errorf("operations out of order: %s", patch[:2])
 	}
 }
 
@@ -389,8 +390,8 @@ func canonical(t fataler, raw []byte) string {
 	return string(value)
 }
 
-func key(i int) string            { return "k" + string(number(i)) }
-func number(i int) jsontext.Value { return jsontext.Value(itoa(i)) }
+func key(i int) string             { return "k" + string(number(i)) }
+func number(i int) json.RawMessage { return json.RawMessage(itoa(i)) }
 
 // FuzzBuilder makes edits in any document. The result is an error, or a patch that
 // applies and includes the last edit.
@@ -440,15 +441,15 @@ func decodeEdits(edits []byte, b *Builder) (set []string) {
 		switch edit[0] {
 		case 's':
 			if len(tokens) == 0 { // the API server's library expects an object or array
-				b.Set(jsontext.Value(`{"a":[0]}`))
+				b.Set(json.RawMessage(`{"a":[0]}`))
 				continue
 			}
-			b.Set(jsontext.Value(`"set"`), tokens...)
+			b.Set(json.RawMessage(`"set"`), tokens...)
 			if !numbers {
 				set = tokens
 			}
 		case 'a':
-			b.Append(tokens, jsontext.Value(`1`), jsontext.Value(`{"a":[0]}`))
+			b.Append(tokens, json.RawMessage(`1`), json.RawMessage(`{"a":[0]}`))
 		case 'r':
 			b.Remove(tokens...)
 		}

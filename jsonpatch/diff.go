@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -352,7 +350,7 @@ func (d *differ) leaf(p *plan, before, after reflect.Value) bool {
 }
 
 // decode reads checked JSON.
-func decode(value jsontext.Value) (tree any) {
+func decode(value []byte) (tree any) {
 	dec := json.NewDecoder(bytes.NewReader(value))
 	dec.UseNumber()
 	if dec.Decode(&tree) != nil {

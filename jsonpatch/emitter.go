@@ -3,6 +3,7 @@
 package jsonpatch
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -148,7 +149,7 @@ func (e *emitter) array(n *node, setOp string) {
 }
 
 // grow emits the additions to a list whose elements stay, without reading them.
-func (e *emitter) grow(n *node, setOp string, old jsontext.Value) {
+func (e *emitter) grow(n *node, setOp string, old []byte) {
 	if listOperation(len(n.appended), len(old)) {
 		e.emit(Operation{Op: setOp, Value: e.value(n, old)})
 		return
@@ -198,7 +199,7 @@ func (e *emitter) blind(n *node, setOp string) {
 	}
 }
 
-func (e *emitter) whole(n *node) jsontext.Value {
+func (e *emitter) whole(n *node) json.RawMessage {
 	value, err := n.whole.encode()
 	if err != nil {
 		e.fail("%w", err)

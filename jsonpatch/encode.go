@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -31,7 +29,7 @@ func AppendValue(dst []byte, value any) ([]byte, error) {
 	return planOf(v.Type()).append(dst, v, 0)
 }
 
-func (p *plan) encode(v reflect.Value) (jsontext.Value, error) {
+func (p *plan) encode(v reflect.Value) (json.RawMessage, error) {
 	var dst []byte
 	if p.kind >= pointer {
 		dst = make([]byte, 0, 128)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -16,8 +15,8 @@ func ExampleBuilder() {
 	pod := []byte(`{"metadata":{"name":"a"},"spec":{"containers":[{"name":"main","env":[{"name":"HOME","value":"/"}]}]}}`)
 
 	b := jsonpatch.NewBuilder(pod)
-	b.Set(jsontext.Value(`"true"`), "metadata", "annotations", "example.com/injected")
-	b.Append([]string{"spec", "containers", "0", "env"}, jsontext.Value(`{"name":"PROXY","value":"http://proxy"}`))
+	b.Set(json.RawMessage(`"true"`), "metadata", "annotations", "example.com/injected")
+	b.Append([]string{"spec", "containers", "0", "env"}, json.RawMessage(`{"name":"PROXY","value":"http://proxy"}`))
 	b.Remove("spec", "nodeName") // does not exist
 	patch, err := b.Patch()
 	if err != nil {
@@ -25,7 +24,7 @@ func ExampleBuilder() {
 		return
 	}
 	for _, op := range patch {
-		fmt.Println(op.Op, op.Path, op.Value)
+		fmt.Println(op.Op, op.Path, string(op.Value))
 	}
 	// Output:
 	// add /metadata/annotations {"example.com/injected":"true"}
@@ -51,7 +50,7 @@ func ExampleDiffRaw() {
 		return
 	}
 	for _, op := range patch {
-		fmt.Println(op.Op, op.Path, op.Value)
+		fmt.Println(op.Op, op.Path, string(op.Value))
 	}
 	// Output:
 	// add /spec/initContainers/0/image "proxy:2"

@@ -3,10 +3,9 @@
 package jsonpatch
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // list compares two slices. Key is the member that names their elements, or "" if the
@@ -96,7 +95,7 @@ func (d *differ) inPlace(p *plan, before, after reflect.Value) bool {
 func (d *differ) extend(p *plan, first int, after reflect.Value) {
 	n, added := d.here(), after.Len()-first
 	n.list = &arrangement{length: first, first: first, order: make([]int, added)}
-	n.appended = make([]jsontext.Value, added)
+	n.appended = make([]json.RawMessage, added)
 	for i := range added {
 		value, err := p.elem.encode(after.Index(first + i))
 		if err != nil {

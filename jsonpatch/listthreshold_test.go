@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	evanphx "gopkg.in/evanphx/json-patch.v4"
 )
 
@@ -63,12 +62,12 @@ func thresholdCase(b *testing.B, path, element string, existing, added int) (raw
 		return out
 	}
 	whole := func(elements ...string) Patch {
-		return Patch{{Op: Add, Path: path, Value: jsontext.Value("[" + strings.Join(elements, ",") + "]")}}
+		return Patch{{Op: Add, Path: path, Value: json.RawMessage("[" + strings.Join(elements, ",") + "]")}}
 	}
 	raw = apply(b, string(notebookPod()), whole(list(0, existing)...))
 	var each Patch
 	for _, value := range list(1000, added) {
-		each = append(each, Operation{Op: Add, Path: path + "/-", Value: jsontext.Value(value)})
+		each = append(each, Operation{Op: Add, Path: path + "/-", Value: json.RawMessage(value)})
 	}
 	for i, patch := range []Patch{each, whole(append(list(0, existing), list(1000, added)...)...)} {
 		answers[i] = []byte(`{"patch":"` + base64.StdEncoding.EncodeToString(patch.AppendJSON(nil)) + `"}`)

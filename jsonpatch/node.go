@@ -3,10 +3,9 @@
 package jsonpatch
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
@@ -14,11 +13,11 @@ import (
 // A node is a place in the document that is edited, or an ancestor of one.
 type node struct {
 	token    string
-	children []*node          // in the order they were first named
-	indices  map[string]int   // of the children, once there are many
-	set      jsontext.Value   // replaces the current value
-	removed  bool             // the current value is removed
-	appended []jsontext.Value // new elements
+	children []*node           // in the order they were first named
+	indices  map[string]int    // of the children, once there are many
+	set      json.RawMessage   // replaces the current value
+	removed  bool              // the current value is removed
+	appended []json.RawMessage // new elements
 
 	// Only Diff sets the fields below.
 
@@ -30,7 +29,7 @@ type node struct {
 	// vanishes: the place is removed if the edits leave it without members.
 	vanishes bool
 	// written is the encoding of a value before that encodes itself.
-	written jsontext.Value
+	written json.RawMessage
 	// list describes the list at this place, or is nil.
 	list *arrangement
 }
@@ -80,7 +79,7 @@ func (n *node) find(name []byte) int {
 }
 
 // replace sets the new value of the place. Nothing else needs to create it.
-func (n *node) replace(value jsontext.Value) { n.set, n.absent = value, false }
+func (n *node) replace(value json.RawMessage) { n.set, n.absent = value, false }
 
 // below reports whether there are edits inside the value.
 func (n *node) below() bool { return len(n.children) > 0 || len(n.appended) > 0 || n.list != nil }
@@ -140,7 +139,7 @@ func (w whole) reads() bool {
 
 func (w whole) known() bool { return w.plan != nil || w.value.IsValid() }
 
-func (w whole) encode() (jsontext.Value, error) {
+func (w whole) encode() (json.RawMessage, error) {
 	if w.plan == nil {
 		return appendTree(nil, w.value.Interface(), 0)
 	}

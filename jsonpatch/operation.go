@@ -8,9 +8,8 @@
 package jsonpatch
 
 import (
+	"encoding/json"
 	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
@@ -32,7 +31,7 @@ type Operation struct {
 	// From is the source of move and copy, a JSON Pointer.
 	From string `json:"from,omitzero"`
 	// Value is the operand of add, replace and test: one JSON value.
-	Value jsontext.Value `json:"value,omitzero"`
+	Value json.RawMessage `json:"value,omitzero"`
 }
 
 // Patch is a JSON Patch. Its operations apply in order, all or none.

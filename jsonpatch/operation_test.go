@@ -7,12 +7,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 func TestPatchAppendJSON(t *testing.T) {
-	v := func(s string) jsontext.Value { return jsontext.Value(s) }
+	v := func(s string) json.RawMessage { return json.RawMessage(s) }
 	for _, tc := range []struct {
 		name  string
 		patch Patch
@@ -49,7 +47,7 @@ func TestPatchAppendJSON(t *testing.T) {
 }
 
 func TestPatchValidate(t *testing.T) {
-	one := jsontext.Value(`1`)
+	one := json.RawMessage(`1`)
 	for _, tc := range []struct {
 		name string
 		op   Operation
@@ -60,8 +58,8 @@ func TestPatchValidate(t *testing.T) {
 		{"a path without a slash", Operation{Op: Add, Path: "a", Value: one}, "does not begin with a slash"},
 		{"a path with a lone tilde", Operation{Op: Remove, Path: "/a~b"}, "a tilde must be followed"},
 		{"add without a value", Operation{Op: Add, Path: "/a"}, "the value is missing or no JSON"},
-		{"replace with no JSON", Operation{Op: Replace, Path: "/a", Value: jsontext.Value(`{`)}, "the value is missing or no JSON"},
-		{"test with two values", Operation{Op: Test, Path: "/a", Value: jsontext.Value(`1 2`)}, "the value is missing or no JSON"},
+		{"replace with no JSON", Operation{Op: Replace, Path: "/a", Value: json.RawMessage(`{`)}, "the value is missing or no JSON"},
+		{"test with two values", Operation{Op: Test, Path: "/a", Value: json.RawMessage(`1 2`)}, "the value is missing or no JSON"},
 		{"move from nowhere", Operation{Op: Move, Path: "/a", From: "b"}, "does not begin with a slash"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
@@ -50,8 +49,8 @@ func TestBuilderDoesWhatTheEditsSay(t *testing.T) {
 
 // An editor is a Builder, or several.
 type editor interface {
-	Set(value jsontext.Value, tokens ...string)
-	Append(tokens []string, values ...jsontext.Value)
+	Set(value json.RawMessage, tokens ...string)
+	Append(tokens []string, values ...json.RawMessage)
 	Remove(tokens ...string)
 }
 
@@ -99,11 +98,11 @@ func (p *parts) at(name string) *Builder {
 	return p.builders[i]
 }
 
-func (p *parts) Set(value jsontext.Value, tokens ...string) {
+func (p *parts) Set(value json.RawMessage, tokens ...string) {
 	p.at(tokens[0]).Set(value, tokens[1:]...)
 }
 func (p *parts) Remove(tokens ...string) { p.at(tokens[0]).Remove(tokens[1:]...) }
-func (p *parts) Append(tokens []string, values ...jsontext.Value) {
+func (p *parts) Append(tokens []string, values ...json.RawMessage) {
 	p.at(tokens[0]).Append(tokens[1:], values...)
 }
 
@@ -285,7 +284,7 @@ func drawEdit(t *rapid.T, root *spot, builders ...editor) {
 		}
 		*p = spot{raw: value}
 	case "append":
-		values := make([]jsontext.Value, rapid.IntRange(1, 4).Draw(t, "count"))
+		values := make([]json.RawMessage, rapid.IntRange(1, 4).Draw(t, "count"))
 		if !p.isArray {
 			p.isArray, p.created = true, true
 		}
@@ -316,18 +315,18 @@ func drawDocument(t *rapid.T) []byte {
 	return drawObject(t, 4)
 }
 
-func drawValue(t *rapid.T, depth int) jsontext.Value {
+func drawValue(t *rapid.T, depth int) json.RawMessage {
 	kinds := 6
 	if depth > 0 {
 		kinds = 10
 	}
 	switch rapid.IntRange(0, kinds).Draw(t, "kind of value") {
 	case 0:
-		return jsontext.Value("null")
+		return json.RawMessage("null")
 	case 1:
-		return jsontext.Value("true")
+		return json.RawMessage("true")
 	case 2, 3:
-		return jsontext.Value(rapid.SampledFrom([]string{
+		return json.RawMessage(rapid.SampledFrom([]string{
 			"0", "1", "-1", "9007199254740993", "-9223372036854775808", "18446744073709551615", "1.0", "1.50", "1e2", "-0", "123456789012345678901234567890",
 		}).Draw(t, "number"))
 	case 4, 5, 6:
@@ -339,7 +338,7 @@ func drawValue(t *rapid.T, depth int) jsontext.Value {
 	}
 }
 
-func drawObject(t *rapid.T, depth int) jsontext.Value {
+func drawObject(t *rapid.T, depth int) json.RawMessage {
 	out := []byte("{" + drawSpace(t))
 	seen := map[string]bool{}
 	for range rapid.IntRange(0, 4).Draw(t, "members") {
@@ -358,7 +357,7 @@ func drawObject(t *rapid.T, depth int) jsontext.Value {
 	return append(out, drawSpace(t)+"}"...)
 }
 
-func drawArray(t *rapid.T, depth int) jsontext.Value {
+func drawArray(t *rapid.T, depth int) json.RawMessage {
 	out := []byte("[" + drawSpace(t))
 	for i := range rapid.IntRange(0, 4).Draw(t, "elements") {
 		if i > 0 {
@@ -377,7 +376,7 @@ func drawName(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "b", "c", "name", "0", "1", "-", "", "a/b", "~", "~1", "~01", `"`, `\`, "ä", "😀", "\u2028", "\x00", "\x7f", "<&>"}).Draw(t, "name")
 }
 
-func drawString(t *rapid.T) jsontext.Value {
+func drawString(t *rapid.T) json.RawMessage {
 	return escape(t, rapid.SampledFrom([]string{"", "x", `\`, `"`, `\"`, `,]}`, `{[:`, "ä\n", "😀", "</script>", "\u2028", "x\x00", long}).Draw(t, "string"))
 }
 
@@ -385,7 +384,7 @@ func drawString(t *rapid.T) jsontext.Value {
 var long = strings.Repeat("x", 8*bytesPerOperation)
 
 // escape writes a JSON string in one of its forms.
-func escape(t *rapid.T, s string) jsontext.Value {
+func escape(t *rapid.T, s string) json.RawMessage {
 	if rapid.IntRange(0, 3).Draw(t, "escaped") > 0 {
 		out, err := json.Marshal(s)
 		if err != nil {

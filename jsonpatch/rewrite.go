@@ -4,17 +4,16 @@ package jsonpatch
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // value returns the value of a place after its edits, or nil if there is none. Old is
 // the value before, or nil.
-func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
+func (e *emitter) value(n *node, old []byte) json.RawMessage {
 	defer e.enter(n)()
 	switch {
 	case n.removed:
@@ -41,9 +40,9 @@ func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
 	case (kind == 0 || kind == 'n') && n.whole.known():
 		return e.whole(n)
 	case (kind == 0 || kind == 'n') && len(n.appended) > 0:
-		return e.list(n, jsontext.Value("[]"))
+		return e.list(n, []byte("[]"))
 	case kind == 0 || kind == 'n':
-		return e.members(n, jsontext.Value("{}"))
+		return e.members(n, []byte("{}"))
 	case kind == '{' && len(n.appended) == 0 && n.list == nil:
 		return e.members(n, old)
 	case kind == '[':
@@ -55,9 +54,9 @@ func (e *emitter) value(n *node, old jsontext.Value) jsontext.Value {
 }
 
 // members returns the object after the edits of its members.
-func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
+func (e *emitter) members(n *node, old []byte) json.RawMessage {
 	out := append(make([]byte, 0, len(old)+64), '{')
-	add := func(name string, value jsontext.Value) {
+	add := func(name string, value []byte) {
 		if value == nil {
 			return
 		}
@@ -70,7 +69,7 @@ func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
 	seen := make([]bool, len(n.children))
 	r := rawjson.NewReader(old)
 	r.Object(func(name []byte) {
-		name, value := slices.Clone(name), r.Value()
+		name, value := slices.Clone(name), json.RawMessage(r.Value())
 		if i := n.find(name); i >= 0 {
 			seen[i] = true
 			e.below(n.children[i].token, func() { value = e.value(n.children[i], value) })
@@ -90,13 +89,13 @@ func (e *emitter) members(n *node, old jsontext.Value) jsontext.Value {
 
 // list returns the array after the edits of its elements. Other elements keep their
 // bytes.
-func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
+func (e *emitter) list(n *node, old []byte) json.RawMessage {
 	if n.grows() {
 		return extended(old, n.appended)
 	}
-	var values []jsontext.Value
+	var values []json.RawMessage
 	r := rawjson.NewReader(old)
-	r.Array(func(int) { values = append(values, r.Value()) })
+	r.Array(func(int) { values = append(values, json.RawMessage(r.Value())) })
 	if e.missing(n, len(values)) {
 		return old
 	}
@@ -108,7 +107,7 @@ func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
 	if n.list != nil {
 		values = n.list.apply(values, n.appended)
 	} else {
-		values = append(slices.DeleteFunc(values, func(v jsontext.Value) bool { return v == nil }), n.appended...)
+		values = append(slices.DeleteFunc(values, func(v json.RawMessage) bool { return v == nil }), n.appended...)
 	}
 	size := 2
 	for _, value := range values {
@@ -125,7 +124,7 @@ func (e *emitter) list(n *node, old jsontext.Value) jsontext.Value {
 }
 
 // extended returns the array with more elements at its end.
-func extended(array jsontext.Value, more []jsontext.Value) jsontext.Value {
+func extended(array []byte, more []json.RawMessage) json.RawMessage {
 	array = bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(array), []byte("[")), []byte("]")) // valid arrays have both
 	elements := bytes.TrimSpace(array)
 	size := len(elements) + 2

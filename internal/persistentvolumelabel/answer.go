@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -20,7 +18,7 @@ type answer struct {
 	err      error  // the labels have no valid meaning
 
 	// The values for volumes with neither labels nor node affinity, the common case.
-	allLabels, affinity jsontext.Value
+	allLabels, affinity []byte
 }
 
 func newAnswer(labels map[string]string) *answer {
@@ -28,7 +26,7 @@ func newAnswer(labels map[string]string) *answer {
 	if a.required, a.err = requirements(labels); a.err != nil || len(labels) == 0 {
 		return a
 	}
-	a.allLabels = jsontext.Value{'{'}
+	a.allLabels = []byte{'{'}
 	for i, key := range slices.Sorted(maps.Keys(labels)) {
 		if i > 0 {
 			a.allLabels = append(a.allLabels, ',')
@@ -37,13 +35,13 @@ func newAnswer(labels map[string]string) *answer {
 		a.allLabels = rawjson.AppendString(a.allLabels, labels[key])
 	}
 	a.allLabels = append(a.allLabels, '}')
-	a.affinity = append(append(jsontext.Value(`{"required":{"nodeSelectorTerms":[`), a.term()...), `]}}`...)
+	a.affinity = append(append([]byte(`{"required":{"nodeSelectorTerms":[`), a.term()...), `]}}`...)
 	return a
 }
 
 // term returns one term with all requirements.
-func (a *answer) term() jsontext.Value {
-	out := jsontext.Value(`{"matchExpressions":[`)
+func (a *answer) term() []byte {
+	out := []byte(`{"matchExpressions":[`)
 	for i, r := range a.required {
 		if i > 0 {
 			out = append(out, ',')

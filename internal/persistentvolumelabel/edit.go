@@ -69,7 +69,7 @@ func editAffinity(patch jsonpatch.Patch, affinity jsontext.Value, a *answer) (js
 // isNull reports whether a field is absent or null, which means the same.
 func isNull(value jsontext.Value) bool { return len(value) == 0 || value.Kind() == 'n' }
 
-func (r requirement) json() jsontext.Value {
+func (r requirement) json() []byte {
 	out := rawjson.AppendString([]byte(`{"key":`), r.key)
 	out = append(out, `,"operator":"In","values":[`...)
 	for i, value := range r.values {

@@ -47,7 +47,7 @@ func holdsIdentity(pointer string) bool {
 // identityAfter returns the value that an operation gives a metadata field, if it
 // changes the field.
 func identityAfter(op jsonpatch.Operation, field string) (jsontext.Value, bool) {
-	value := op.Value // nil for a removal, and for a value copied or moved within the object
+	value := jsontext.Value(op.Value) // nil for a removal, and for a value copied or moved within the object
 	var ok bool
 	switch op.Path {
 	case "":

@@ -292,10 +292,10 @@ func compileList[T any](c *Compiled, kind *listKind, values []T) []item {
 
 // encode returns the JSON of a part of a PodDefault, without the empty structs that
 // encoding/json cannot omit.
-func encode(value any) jsontext.Value {
+func encode(value any) []byte {
 	out, err := json.Marshal(value)
 	if err != nil { // values decoded from JSON can be encoded
-		return jsontext.Value("null")
+		return []byte("null")
 	}
 	return slices.Clip(withoutEmpty(out))
 }

@@ -3,11 +3,10 @@
 package poddefault
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -97,7 +96,7 @@ func (e *emitter) holder(h *holder) {
 		if v.there {
 			continue
 		}
-		b.Set(v.value, v.tokens...)
+		b.Set(json.RawMessage(v.value), v.tokens...)
 		e.originBelow(h.path, v.origin, v.tokens...)
 		for _, tokens := range v.removes {
 			if _, there := h.lookup(tokens...); there {
@@ -113,12 +112,12 @@ func (e *emitter) holder(h *holder) {
 				continue
 			}
 			index := strconv.Itoa(r.index)
-			b.Set(r.value, append(slices.Clone(l.tokens), index)...)
+			b.Set(json.RawMessage(r.value), append(slices.Clone(l.tokens), index)...)
 			e.originBelow(h.path, r.origin, append(slices.Clone(l.tokens), index)...)
 		}
-		values := make([]jsontext.Value, len(l.added))
+		values := make([]json.RawMessage, len(l.added))
 		for i, added := range l.added {
-			values[i] = added.value
+			values[i] = json.RawMessage(added.value)
 			e.originBelow(h.path, added.origin, append(slices.Clone(l.tokens), strconv.Itoa(length+i))...)
 		}
 		b.Append(l.tokens, values...)
@@ -145,9 +144,9 @@ func (e *emitter) nodeTerms(b *jsonpatch.Builder, h *holder) {
 		if index < 0 {
 			index = end
 			end++
-			b.Append(nodeTermTokens, term.value)
+			b.Append(nodeTermTokens, json.RawMessage(term.value))
 		} else {
-			b.Set(term.value, append(slices.Clone(nodeTermTokens), strconv.Itoa(index))...)
+			b.Set(json.RawMessage(term.value), append(slices.Clone(nodeTermTokens), strconv.Itoa(index))...)
 		}
 		e.originBelow(h.path, term.origin, append(slices.Clone(nodeTermTokens), strconv.Itoa(index))...)
 	}
@@ -185,7 +184,7 @@ var (
 func (e *emitter) metadata(m *merge) {
 	p := m.pod
 	if p.metadata.raw == nil {
-		e.set("/metadata", jsontext.Value("{}"), nil)
+		e.set("/metadata", []byte("{}"), nil)
 	}
 	labels := jsonpatch.NewBuilderAt("/metadata/labels", p.rawLabels)
 	annotations := jsonpatch.NewBuilderAt("/metadata/annotations", p.rawAnnotations)
@@ -224,7 +223,7 @@ func (e *emitter) metadata(m *merge) {
 		if onlyNew {
 			e.set(revisionsPath, revisions, nil)
 		} else {
-			annotations.Set(revisions, RevisionsAnnotation)
+			annotations.Set(json.RawMessage(revisions), RevisionsAnnotation)
 		}
 		e.origin("sallyport", "metadata", "annotations", RevisionsAnnotation)
 	}
@@ -278,7 +277,7 @@ func (e *emitter) tolerations(l *list, seconds []setSeconds) {
 		if s.value == nil {
 			b.Remove(index, "tolerationSeconds")
 		} else {
-			b.Set(s.value, index, "tolerationSeconds")
+			b.Set(json.RawMessage(s.value), index, "tolerationSeconds")
 		}
 		e.origin(s.origin.title, "spec", "tolerations", index, "tolerationSeconds")
 	}
@@ -291,7 +290,7 @@ func (e *emitter) replace(b *jsonpatch.Builder, l *list, path string) {
 		if r.origin == nil {
 			continue
 		}
-		b.Set(r.value, strconv.Itoa(r.index))
+		b.Set(json.RawMessage(r.value), strconv.Itoa(r.index))
 		e.originAt(path, r.index, r.origin)
 	}
 }
@@ -301,9 +300,9 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *list, path string) {
 		return
 	}
 	length := l.length() - len(l.removed)
-	values := make([]jsontext.Value, len(l.added))
+	values := make([]json.RawMessage, len(l.added))
 	for i, added := range l.added {
-		values[i] = added.value
+		values[i] = json.RawMessage(added.value)
 		e.originAt(path, length+i, added.origin)
 	}
 	b.Append(nil, values...)
@@ -311,7 +310,7 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *list, path string) {
 
 // set sets a member that is missing or has another value. Without an origin, the value
 // is a container for others.
-func (e *emitter) set(path string, value jsontext.Value, origin *Compiled) {
+func (e *emitter) set(path string, value []byte, origin *Compiled) {
 	e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
 	if origin != nil && e.explain {
 		e.origins = append(e.origins, admission.Origin{Path: path, Source: origin.title})
@@ -344,7 +343,7 @@ func (e *emitter) originAt(list string, index int, origin *Compiled) {
 	}
 }
 
-func quote(s string) jsontext.Value {
+func quote(s string) []byte {
 	return rawjson.AppendString(make([]byte, 0, len(s)+2), s)
 }
 

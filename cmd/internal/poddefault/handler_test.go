@@ -114,7 +114,7 @@ func TestNamespaceOfTheRequestIsUsedAndNeverPatched(t *testing.T) {
 	}
 	for _, op := range resp.Patch {
 		if strings.HasPrefix(op.Path, "/metadata/namespace") {
-			t.Errorf("the namespace is patched: %+v", op)
+			t.Errorf("the namespace is patched: %s", op)
 		}
 	}
 }

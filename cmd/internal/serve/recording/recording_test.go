@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -183,7 +182,7 @@ func TestRequestsAndAnswersAreRecordedWithoutSecrets(t *testing.T) {
 			return nil, errors.New("broken")
 		}
 		copy(req.Object.Raw, "XXXX") // a handler may write to its input
-		patch := jsonpatch.Patch{{Op: "add", Path: "/spec/containers/0/env/-", Value: jsontext.Value(`{"name":"B","value":"s3cret"}`)}}
+		patch := jsonpatch.Patch{{Op: "add", Path: "/spec/containers/0/env/-", Value: json.RawMessage(`{"name":"B","value":"s3cret"}`)}}
 		return admission.Patched(patch), nil
 	})
 	lines := recorded(t, settings(t, 1_000_000), func(r *Recorder) {

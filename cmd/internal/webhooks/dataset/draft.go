@@ -195,7 +195,7 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 		return
 	}
 	if !metadata {
-		e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/metadata", Value: jsontext.Value("{}")})
+		e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/metadata", Value: json.RawMessage("{}")})
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
 	if raw.Kind() != '{' && len(raw) > 0 && raw.Kind() != 'n' && e.err == nil {
@@ -219,7 +219,7 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 }
 
 // encode encodes a plugin's value in the field order of the API type.
-func (e *emitter) encode(value any) jsontext.Value {
+func (e *emitter) encode(value any) []byte {
 	raw, err := json.Marshal(value)
 	if err != nil && e.err == nil {
 		e.err = err
@@ -239,7 +239,7 @@ func (e *emitter) volumes(d *draft) {
 		case i < length:
 			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Replace, Path: path, Value: value})
 		case i == 0 && !d.pod.hasVolumes:
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/spec/volumes", Value: slices.Concat(jsontext.Value("["), value, jsontext.Value("]"))})
+			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/spec/volumes", Value: slices.Concat([]byte("["), value, []byte("]"))})
 		default:
 			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
 		}
@@ -257,7 +257,7 @@ func (e *emitter) containers(field string, list []draftContainer) {
 		if c.made != nil {
 			value, at := e.encode(c.made), path
 			if !came && i == 0 {
-				value, at = slices.Concat(jsontext.Value("["), value, jsontext.Value("]")), "/spec/"+field
+				value, at = slices.Concat([]byte("["), value, []byte("]")), "/spec/"+field
 			}
 			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value})
 			e.told(path, c.why)
@@ -277,7 +277,7 @@ func (e *emitter) containers(field string, list []draftContainer) {
 			value := e.encode(&c.mounts[j])
 			op := jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value}
 			if had+j == 0 {
-				op.Path, op.Value = path+"/volumeMounts", slices.Concat(jsontext.Value("["), value, jsontext.Value("]"))
+				op.Path, op.Value = path+"/volumeMounts", slices.Concat([]byte("["), value, []byte("]"))
 			}
 			e.patch = append(e.patch, op)
 		}
@@ -290,4 +290,4 @@ func (e *emitter) containers(field string, list []draftContainer) {
 	}
 }
 
-var hostToContainer = jsontext.Value(`"HostToContainer"`)
+var hostToContainer = json.RawMessage(`"HostToContainer"`)

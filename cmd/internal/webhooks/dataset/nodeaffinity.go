@@ -3,6 +3,7 @@
 package dataset
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -238,7 +239,7 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].added)
 		}
 	case a.rewritten:
-		all := jsontext.Value{'['}
+		all := []byte{'['}
 		for i := range a.required {
 			if i > 0 {
 				all = append(all, ',')
@@ -260,7 +261,7 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 			at := slices.Concat(terms, []string{strconv.Itoa(i), "matchExpressions"})
 			had := len(t.expressions) - len(t.added)
 			for j, r := range t.added {
-				b.Append(at, r.raw)
+				b.Append(at, json.RawMessage(r.raw))
 				a.tell(told, affinityPath+jsonpatch.Pointer(at...)+"/"+strconv.Itoa(had+j), []requirement{r})
 			}
 		}

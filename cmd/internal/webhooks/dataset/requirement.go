@@ -172,7 +172,7 @@ func (t *term) meets(labels map[string]string) bool {
 }
 
 // encode encodes a term. Original content keeps its bytes.
-func (t *term) encode() jsontext.Value {
+func (t *term) encode() []byte {
 	out := []byte(`{"matchExpressions":[`)
 	for i, r := range t.expressions {
 		if i > 0 {

@@ -4,8 +4,8 @@ package imagepull
 
 import (
 	"context"
+	"encoding/json"
 
-	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -17,7 +17,7 @@ import (
 // for an existing container; see validator.
 type mutator struct{ policy *policy }
 
-var always = jsontext.Value(`"Always"`)
+var always = json.RawMessage(`"Always"`)
 
 // Handle implements [admission.Handler].
 func (m *mutator) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
