@@ -12,6 +12,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // Type is the type of an admission webhook.
@@ -75,7 +77,7 @@ func (w Webhook) Defaulted() Webhook {
 		setDefault(&w.ReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)
 	}
 	if len(w.ReviewVersions) == 0 {
-		w.ReviewVersions = []string{"v1", "v1beta1"}
+		w.ReviewVersions = reviewversion.All()
 	}
 	return w
 }
@@ -154,13 +156,7 @@ func (w Webhook) Validate() error {
 	} else if w.ReinvocationPolicy != "" {
 		add("reinvocationPolicy", "is for mutating webhooks only")
 	}
-	for i, version := range w.ReviewVersions {
-		if version != "v1" && version != "v1beta1" {
-			add("reviewVersions", "%q is not supported; choose v1 or v1beta1", version)
-		} else if slices.Contains(w.ReviewVersions[:i], version) {
-			add("reviewVersions", "duplicate %q", version)
-		}
-	}
+	reviewversion.Validate(w.ReviewVersions, func(format string, args ...any) { add("reviewVersions", format, args...) })
 	if err := checkHandler(w.Handler); err != nil {
 		add("handler", "%w", err)
 	} else {

@@ -5,12 +5,13 @@ package registration
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsac "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // Conversion is the conversion webhook of a CustomResourceDefinition.
@@ -39,13 +40,7 @@ func (c Conversion) Validate() error {
 	if !strings.HasPrefix(c.Path, "/") || strings.ContainsAny(c.Path, "?#") || strings.Contains(c.Path, "//") {
 		add("path", "%q must begin with a slash, without query, fragment or empty segments", c.Path)
 	}
-	for i, version := range c.ReviewVersions {
-		if version != "v1" && version != "v1beta1" {
-			add("reviewVersions", "%q is not supported; choose v1 or v1beta1", version)
-		} else if slices.Contains(c.ReviewVersions[:i], version) {
-			add("reviewVersions", "duplicate %q", version)
-		}
-	}
+	reviewversion.Validate(c.ReviewVersions, func(format string, args ...any) { add("reviewVersions", format, args...) })
 	return errors.Join(errs...)
 }
 
@@ -77,7 +72,7 @@ func buildConversions(c Config, conversions []Conversion, caBundle []byte) (map[
 func (c Conversion) stanza(endpoint Endpoint, caBundle []byte) *apiextensionsac.CustomResourceDefinitionApplyConfiguration {
 	versions := c.ReviewVersions
 	if len(versions) == 0 {
-		versions = []string{"v1"}
+		versions = []string{reviewversion.V1}
 	}
 	client := apiextensionsac.WebhookClientConfig()
 	if s := endpoint.Service; s != nil {

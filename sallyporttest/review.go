@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // Review is a request of the API server: recorded ([FromFile], [Recorded]) or built from
@@ -133,7 +134,7 @@ func build(operation admissionv1.Operation, object, old runtime.Object, options 
 	if subject == nil || operation == admissionv1.Update && old == nil {
 		return Review{err: errors.New("an object is missing")}
 	}
-	b := builder{scheme: scheme.Scheme, version: "v1", request: &admissionv1.AdmissionRequest{
+	b := builder{scheme: scheme.Scheme, version: reviewversion.V1, request: &admissionv1.AdmissionRequest{
 		UID: uid, Operation: operation, DryRun: new(false),
 		UserInfo: authenticationv1.UserInfo{Username: "kubernetes-admin", Groups: []string{"system:masters", "system:authenticated"}},
 	}}

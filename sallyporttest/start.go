@@ -36,6 +36,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // startLimit is how long [Start] waits until the API server calls the webhooks.
@@ -243,7 +244,7 @@ func awaitCalls(ctx context.Context, c client.Client, app *sallyport.App, of adm
 	none := admissionregistrationv1.SideEffectClassNone
 	name := "sallyporttest-" + strings.ToLower(string(of))
 	registered := configuration(of, name, &admissionregistrationv1.MutatingWebhook{
-		Name: "probe.sallyporttest.sallyport.io", SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+		Name: "probe.sallyporttest.sallyport.io", SideEffects: &none, AdmissionReviewVersions: []string{reviewversion.V1},
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
 			URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/wire"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -56,5 +57,5 @@ func Conversions(converters []conversion.Converter) []registration.Conversion {
 
 // ConversionOf returns the conversion stanza to register for a definition.
 func ConversionOf(crd string) registration.Conversion {
-	return registration.Conversion{CRD: crd, Path: wire.ConversionPath, ReviewVersions: []string{"v1", "v1beta1"}}
+	return registration.Conversion{CRD: crd, Path: wire.ConversionPath, ReviewVersions: reviewversion.All()}
 }

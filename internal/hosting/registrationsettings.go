@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -72,10 +73,7 @@ type RegistrationSettings struct {
 	owner *metav1.OwnerReference
 }
 
-var (
-	failurePolicies = []string{string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)}
-	reviewVersions  = []string{"v1", "v1beta1"}
-)
+var failurePolicies = []string{string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)}
 
 // AddModeFlag adds the flag that selects who writes the webhook configurations.
 func (s *RegistrationSettings) AddModeFlag(cmd *cobra.Command) {
@@ -115,7 +113,7 @@ func (s *RegistrationSettings) AddFlags(cmd *cobra.Command) {
 	flags.StringSliceVar(&s.ReviewVersions, "review-versions", s.ReviewVersions,
 		"accepted `versions` of AdmissionReview, in order of preference")
 	cli.CompleteChoices(cmd, "failure-policy", failurePolicies)
-	cli.CompleteChoices(cmd, "review-versions", reviewVersions)
+	cli.CompleteChoices(cmd, "review-versions", reviewversion.All())
 }
 
 // NoEndpoint reports whether the address of the server is not set.
@@ -170,7 +168,7 @@ func (s *RegistrationSettings) Validate() error {
 		errs = append(errs, problemf("%s %d: the API server allows 1 to 30 seconds", setting("webhook-timeout"), s.TimeoutSeconds))
 	}
 	for i, version := range s.ReviewVersions {
-		errs = append(errs, choice("review-versions", version, reviewVersions))
+		errs = append(errs, choice("review-versions", version, reviewversion.All()))
 		if slices.Contains(s.ReviewVersions[:i], version) {
 			errs = append(errs, problemf("%s: duplicate %s", setting("review-versions"), version))
 		}

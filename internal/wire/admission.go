@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire speaks the AdmissionReview and ConversionReview protocols of
-// kube-apiserver: it decodes the envelope, calls the handler and encodes the answer. No
-// other package knows v1 from v1beta1.
+// kube-apiserver: it decodes the envelope, calls the handler and encodes the answer. The
+// versions are those of package reviewversion.
 //
 // A decision is a review with HTTP 200. A fault, of the webhook or of its caller, is an
 // HTTP error, so that the failure policy of the webhook configuration decides. An

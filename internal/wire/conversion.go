@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/json/rawobject"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // ConversionPath is where controller-runtime serves conversion, and therefore where
@@ -80,7 +81,7 @@ func (c *Conversion) Review(ctx context.Context, body []byte) ([]byte, error) {
 // that could not be converted.
 func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []byte, failure, err error) {
 	review, err := decodeConversion(body)
-	if err != nil && (review.uid == "" || !spoken(review.version)) {
+	if err != nil && (review.uid == "" || !reviewversion.In(conversionGroup, review.version)) {
 		return nil, nil, &Fault{Code: http.StatusBadRequest, Err: err}
 	}
 	if err != nil {

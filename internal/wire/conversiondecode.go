@@ -8,19 +8,14 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/json/rawobject"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
-// Supported versions of ConversionReview.
-const (
-	conversionV1      = "apiextensions.k8s.io/v1"
-	conversionV1beta1 = "apiextensions.k8s.io/v1beta1"
-)
+const conversionGroup = "apiextensions.k8s.io"
 
 // maxObjects bounds the bookkeeping for the objects of a review, because a body may
 // hold millions of empty ones. The API server sends one object, or one page of a list.
 const maxObjects = 100_000
-
-func spoken(version string) bool { return version == conversionV1 || version == conversionV1beta1 }
 
 // conversionReview holds the decoded fields of a ConversionReview.
 type conversionReview struct {
@@ -69,8 +64,8 @@ func decodeConversion(body []byte) (review conversionReview, err error) {
 	case kind != "ConversionReview":
 		review.uid = ""
 		return review, fmt.Errorf("the body is of kind %s; send a ConversionReview", brief(kind))
-	case !spoken(review.version):
-		return review, fmt.Errorf("ConversionReview of version %s; send %s or %s", brief(review.version), conversionV1, conversionV1beta1)
+	case !reviewversion.In(conversionGroup, review.version):
+		return review, fmt.Errorf("ConversionReview of version %s; send %s", brief(review.version), reviewversion.Choices(conversionGroup))
 	case !requested:
 		return review, errors.New("the ConversionReview has no request")
 	case review.uid == "":

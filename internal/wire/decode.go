@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // maxDepth limits how deep a review may be nested. Kubernetes' own types need less than
 // 64 levels. Custom resources may need more.
 const maxDepth = 256
 
-// Supported versions of AdmissionReview.
 const (
-	admissionV1      = "admission.k8s.io/v1"
-	admissionV1beta1 = "admission.k8s.io/v1beta1"
+	admissionGroup = "admission.k8s.io"
+	admissionV1    = admissionGroup + "/" + reviewversion.V1
 )
 
 // decodeReview reads the envelope of an AdmissionReview in one pass. It checks the
@@ -51,8 +51,8 @@ func decodeReview(body []byte) (version string, req *admissionv1.AdmissionReques
 		return "", nil, fmt.Errorf("the body is no AdmissionReview: %w", err)
 	case kind != "AdmissionReview":
 		return "", nil, fmt.Errorf("the body is of kind %s; send an AdmissionReview", brief(kind))
-	case version != admissionV1 && version != admissionV1beta1:
-		return "", nil, fmt.Errorf("AdmissionReview of version %s; send %s or %s", brief(version), admissionV1, admissionV1beta1)
+	case !reviewversion.In(admissionGroup, version):
+		return "", nil, fmt.Errorf("AdmissionReview of version %s; send %s", brief(version), reviewversion.Choices(admissionGroup))
 	case req == nil:
 		return "", nil, errors.New("the AdmissionReview has no request")
 	case req.UID == "":

@@ -19,6 +19,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/hosting/tracing"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -52,7 +53,7 @@ func Default() *Config {
 				FailurePolicy:      string(admissionregistrationv1.Fail),
 				ForeignTerms:       foreignTermsKeep,
 				TimeoutSeconds:     5,
-				ReviewVersions:     []string{"v1", "v1beta1"},
+				ReviewVersions:     reviewversion.All(),
 			},
 			Certificate: configv1alpha1.Certificate{
 				Source:        certificates.Source,

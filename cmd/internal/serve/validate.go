@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -30,7 +31,7 @@ import (
 var choices = map[string][]string{
 	"registration.mode":           {string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)},
 	"registration.failurePolicy":  {"Fail", "Ignore"},
-	"registration.reviewVersions": {"v1", "v1beta1"},
+	"registration.reviewVersions": reviewversion.All(),
 	"registration.foreignTerms":   {foreignTermsKeep, foreignTermsRefuse},
 	"certificate.source":          {frontdoor.SourceAuthority, frontdoor.SourceFiles},
 	"authentication.mode":         {frontdoor.AuthenticationNone, frontdoor.AuthenticationClientCA, AuthenticationDelegated},

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // callLimit is what the API server gives a conversion webhook.
@@ -45,10 +45,7 @@ func ofDefinition(crd *apiextensionsv1.CustomResourceDefinition, client rest.Int
 		if c.Webhook == nil || c.Webhook.ClientConfig == nil {
 			return converter, fmt.Errorf("%s: spec.conversion.webhook.clientConfig is missing", crd.Name)
 		}
-		w := webhook{group: crd.Spec.Group, version: apiextensionsv1.SchemeGroupVersion.Version}
-		if !slices.Contains(c.Webhook.ConversionReviewVersions, w.version) {
-			w.version = "v1beta1" // whose reviews have the same fields
-		}
+		w := webhook{group: crd.Spec.Group, version: reviewversion.Best(c.Webhook.ConversionReviewVersions)}
 		var err error
 		if w.post, err = poster(c.Webhook.ClientConfig, client); err != nil {
 			return converter, fmt.Errorf("%s: spec.conversion.webhook.clientConfig: %w", crd.Name, err)

@@ -13,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // An Object is a Kubernetes object from a file.
@@ -57,7 +59,7 @@ func (o *Object) GVK() schema.GroupVersionKind {
 
 // IsAdmissionReview reports whether the object is a recorded AdmissionReview.
 func (o *Object) IsAdmissionReview() bool {
-	return o.Kind == "AdmissionReview" && (o.APIVersion == "admission.k8s.io/v1" || o.APIVersion == "admission.k8s.io/v1beta1")
+	return o.Kind == "AdmissionReview" && reviewversion.In("admission.k8s.io", o.APIVersion)
 }
 
 // Title returns the object's name for display.

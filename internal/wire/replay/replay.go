@@ -29,10 +29,11 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/wire"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // Version is the AdmissionReview version for requests that were not recorded.
-const Version = "admission.k8s.io/v1"
+const Version = "admission.k8s.io/" + reviewversion.V1
 
 // A Review is a request that the API server would send to webhooks.
 type Review struct {

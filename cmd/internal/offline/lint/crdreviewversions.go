@@ -8,6 +8,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 func crdReviewVersions() Rule {
@@ -20,10 +22,10 @@ func crdReviewVersions() Rule {
 			for _, d := range c.converting() {
 				versions := d.value.Spec.Conversion.Webhook.ConversionReviewVersions
 				list := "[" + strings.Join(versions, " ") + "]"
-				known := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v != "v1" && v != "v1beta1" })
+				known := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return !reviewversion.Known(v) })
 				if len(known) == 0 {
 					c.object(d.Object, Error, conversionPath, "conversionReviewVersions %s has no version that the API server knows", list)
-				} else if known[0] != "v1" {
+				} else if known[0] != reviewversion.V1 {
 					c.object(d.Object, Warning, conversionPath+"/conversionReviewVersions", "conversionReviewVersions %s should start with v1", list)
 				}
 			}

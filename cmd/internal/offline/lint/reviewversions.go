@@ -5,6 +5,8 @@ package lint
 import (
 	"slices"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 func reviewVersions() Rule {
@@ -16,11 +18,11 @@ func reviewVersions() Rule {
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				list := "[" + strings.Join(w.AdmissionReviewVersions, " ") + "]"
-				known := slices.DeleteFunc(slices.Clone(w.AdmissionReviewVersions), func(v string) bool { return v != "v1" && v != "v1beta1" })
+				known := slices.DeleteFunc(slices.Clone(w.AdmissionReviewVersions), func(v string) bool { return !reviewversion.Known(v) })
 				switch {
 				case len(known) == 0:
 					c.webhook(w, Error, "admissionReviewVersions", "admissionReviewVersions %s has no version that the API server knows", list)
-				case !slices.Contains(known, "v1"):
+				case !slices.Contains(known, reviewversion.V1):
 					c.webhook(w, Warning, "admissionReviewVersions", "admissionReviewVersions %s does not contain v1", list)
 				}
 				if len(slices.Compact(slices.Sorted(slices.Values(w.AdmissionReviewVersions)))) < len(w.AdmissionReviewVersions) {

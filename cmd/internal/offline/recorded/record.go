@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // A Record is a recorded admission request.
@@ -125,7 +126,7 @@ func readRecorded(o *manifest.Object) (*Record, error) {
 	if err := o.Decode(&line); err != nil {
 		return nil, err
 	}
-	part := o.Part("/review", line.Review, metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, metav1.ObjectMeta{})
+	part := o.Part("/review", line.Review, metav1.TypeMeta{APIVersion: "admission.k8s.io/" + reviewversion.V1, Kind: "AdmissionReview"}, metav1.ObjectMeta{})
 	record, err := readReview(part)
 	if err != nil {
 		return nil, err

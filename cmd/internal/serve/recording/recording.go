@@ -25,6 +25,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // FileName is the name of the current file. Rotated files have a time in their names.
@@ -203,7 +204,7 @@ func (r *Recorder) line(s sample) ([]byte, error) {
 	out := configv1alpha1.RecordedReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.RecordedReviewKind},
 		Time:     metav1.NewMicroTime(s.at.UTC()), Webhook: s.webhook,
-		Review: admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &request},
+		Review: admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/" + reviewversion.V1, Kind: "AdmissionReview"}, Request: &request},
 	}
 	if s.err != "" {
 		out.Error = s.err
