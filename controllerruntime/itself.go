@@ -9,52 +9,48 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// DefaultsItself is an API type with the method of controller-runtime's webhook.Defaulter,
-// which was removed in v0.20.
-type DefaultsItself interface {
+type defaultsItself interface {
 	runtime.Object
 	Default()
 }
 
-// ValidatesItself is an API type with the methods of controller-runtime's
-// webhook.Validator before v0.15.
-type ValidatesItself interface {
+type validatesItself interface {
 	runtime.Object
 	ValidateCreate() error
 	ValidateUpdate(old runtime.Object) error
 	ValidateDelete() error
 }
 
-// ValidatesItselfWithWarnings is an API type with the methods of controller-runtime's
-// webhook.Validator from v0.15 to v0.19.
-type ValidatesItselfWithWarnings interface {
+type validatesItselfWithWarnings interface {
 	runtime.Object
 	ValidateCreate() (ctrladmission.Warnings, error)
 	ValidateUpdate(old runtime.Object) (ctrladmission.Warnings, error)
 	ValidateDelete() (ctrladmission.Warnings, error)
 }
 
-// DefaulterOf returns the defaulter of a type that defaults itself, for
+// DefaulterOf returns the defaulter of a type with the method of controller-runtime's
+// webhook.Defaulter, which was removed in v0.20, for
 // ctrl.NewWebhookManagedBy(mgr, &T{}).WithDefaulter or [Defaulter].
-func DefaulterOf[T DefaultsItself]() ctrladmission.Defaulter[T] { return itself[T]{} }
+func DefaulterOf[T defaultsItself]() ctrladmission.Defaulter[T] { return itself[T]{} }
 
-// ValidatorOf returns the validator of a type that validates itself, for
+// ValidatorOf returns the validator of a type with the methods of controller-runtime's
+// webhook.Validator before v0.15, for
 // ctrl.NewWebhookManagedBy(mgr, &T{}).WithValidator or [Validator].
-func ValidatorOf[T ValidatesItself]() ctrladmission.Validator[T] { return checksItself[T]{} }
+func ValidatorOf[T validatesItself]() ctrladmission.Validator[T] { return checksItself[T]{} }
 
-// WarningValidatorOf is [ValidatorOf] for methods that return warnings.
-func WarningValidatorOf[T ValidatesItselfWithWarnings]() ctrladmission.Validator[T] {
+// WarningValidatorOf is [ValidatorOf] for methods that return warnings, as from v0.15 to v0.19.
+func WarningValidatorOf[T validatesItselfWithWarnings]() ctrladmission.Validator[T] {
 	return warnsItself[T]{}
 }
 
-type itself[T DefaultsItself] struct{}
+type itself[T defaultsItself] struct{}
 
 func (itself[T]) Default(_ context.Context, object T) error {
 	object.Default()
 	return nil
 }
 
-type checksItself[T ValidatesItself] struct{}
+type checksItself[T validatesItself] struct{}
 
 func (checksItself[T]) ValidateCreate(_ context.Context, object T) (ctrladmission.Warnings, error) {
 	return nil, object.ValidateCreate()
@@ -68,7 +64,7 @@ func (checksItself[T]) ValidateDelete(_ context.Context, object T) (ctrladmissio
 	return nil, object.ValidateDelete()
 }
 
-type warnsItself[T ValidatesItselfWithWarnings] struct{}
+type warnsItself[T validatesItselfWithWarnings] struct{}
 
 func (warnsItself[T]) ValidateCreate(_ context.Context, object T) (ctrladmission.Warnings, error) {
 	return object.ValidateCreate()
