@@ -48,7 +48,8 @@ const (
 //
 // RBAC: get, watch and, to rotate, update on the Secret by name, create on secrets.
 type Secrets interface {
-	SecretUpdater
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
+	Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error)
 	Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
@@ -105,7 +106,7 @@ type AuthorityOptions struct {
 // still trust its authority; to get a new authority, request a rotation.
 //
 // The leader replaces the authority after two thirds of its lifetime, or when
-// [RotationRequestAnnotation] requests it, through the phases of [Phase]. No replica
+// [RequestRotation] requests it, through the phases of [Phase]. No replica
 // switches to a certificate that a bundle of Published cannot verify as long as the bundles
 // verify the one in use.
 type Authority struct {

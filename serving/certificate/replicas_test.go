@@ -313,7 +313,7 @@ func TestNoReplicaIsEverRefused(t *testing.T) {
 				for range 60 {
 					switch c.random.IntN(8) {
 					case 0, 1:
-						if err := c.ask(); err != nil && !errors.Is(err, ErrRotating) && c.status() != nil {
+						if err := c.ask(); err != nil && !errors.Is(err, errRotating) && c.status() != nil {
 							t.Fatal(err)
 						}
 					case 2:

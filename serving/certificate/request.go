@@ -13,21 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrRotating means that a rotation cannot be requested because one is already requested or
+// errRotating means that a rotation cannot be requested because one is already requested or
 // in progress.
-var ErrRotating = errors.New("a rotation is already in progress")
+var errRotating = errors.New("a rotation is already in progress")
 
-// SecretUpdater is the client that requesting a rotation needs. A typed client of client-go
-// implements it. RBAC: get and update on the Secret by name.
-type SecretUpdater interface {
+type secretUpdater interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
 	Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error)
 }
 
 // RequestRotation requests a rotation of the authority in a Secret, and returns its
-// previous status. The leader begins the rotation. The error is [ErrRotating], an error of
-// the API server, or that the Secret has no authority.
-func RequestRotation(ctx context.Context, secrets SecretUpdater, name string, now time.Time) (*Status, error) {
+// previous status. The leader begins the rotation. Secrets is a typed client of client-go,
+// with the rights to get and update the Secret. The error is that a rotation is already
+// requested or in progress, an error of the API server, or that the Secret has no authority.
+func RequestRotation(ctx context.Context, secrets secretUpdater, name string, now time.Time) (*Status, error) {
 	for attempt := 1; ; attempt++ {
 		secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -39,11 +38,11 @@ func RequestRotation(ctx context.Context, secrets SecretUpdater, name string, no
 		}
 		switch {
 		case status.Phase != PhaseSteady:
-			return status, fmt.Errorf("%w: in phase %s since %s", ErrRotating, status.Phase, status.Since.UTC().Format(time.RFC3339))
+			return status, fmt.Errorf("%w: in phase %s since %s", errRotating, status.Phase, status.Since.UTC().Format(time.RFC3339))
 		case !status.Requested.IsZero():
-			return status, fmt.Errorf("%w: requested at %s, waiting for a leader", ErrRotating, status.Requested.UTC().Format(time.RFC3339))
+			return status, fmt.Errorf("%w: requested at %s, waiting for a leader", errRotating, status.Requested.UTC().Format(time.RFC3339))
 		}
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, RotationRequestAnnotation, now.UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, rotationRequestAnnotation, now.UTC().Format(time.RFC3339))
 		if _, err = secrets.Update(ctx, secret, metav1.UpdateOptions{}); err == nil {
 			return status, nil
 		}

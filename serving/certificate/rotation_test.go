@@ -37,7 +37,7 @@ func secretOf(t testing.TB, s *state) *corev1.Secret {
 		t.Fatal(err)
 	}
 	if !s.requested.IsZero() {
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, RotationRequestAnnotation, s.requested.Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, rotationRequestAnnotation, s.requested.Format(time.RFC3339))
 	}
 	return secret
 }
@@ -227,7 +227,7 @@ func TestSecretsThatHoldNoStateAreRefused(t *testing.T) {
 func TestWritingAStateLeavesOthersKeysAlone(t *testing.T) {
 	old, fresh := newTestIssuer(t, tenYears), newTestIssuer(t, tenYears)
 	secret := secretOf(t, rotating(PhaseSigning, old, fresh, time.Now()))
-	secret.Data["mine"], secret.Annotations = []byte("x"), map[string]string{"mine": "y", RotationRequestAnnotation: "z"}
+	secret.Data["mine"], secret.Annotations = []byte("x"), map[string]string{"mine": "y", rotationRequestAnnotation: "z"}
 	out, err := (&state{signer: fresh, phase: PhaseSteady}).into(secret)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func FuzzParseState(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, crt, key, bundle, nextCrt, nextKey, oldCrt, oldKey, phase, since []byte, request string) {
 		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RotationRequestAnnotation: request}},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rotationRequestAnnotation: request}},
 			Data: map[string][]byte{
 				signerCertificateKey: crt, signerKeyKey: key, bundleKey: bundle, nextCertificateKey: nextCrt, nextKeyKey: nextKey,
 				oldCertificateKey: oldCrt, oldKeyKey: oldKey, phaseKey: phase, sinceKey: since,

@@ -23,9 +23,9 @@ const (
 	sinceKey           = "rotation-since"
 )
 
-// RotationRequestAnnotation on the authority's Secret requests a rotation. Its value is the
+// rotationRequestAnnotation on the authority's Secret requests a rotation. Its value is the
 // time of the request, RFC 3339. The leader removes it when the rotation begins.
-const RotationRequestAnnotation = "sallyport.io/rotation-requested-at"
+const rotationRequestAnnotation = "sallyport.io/rotation-requested-at"
 
 // Phase is the phase of an authority's rotation.
 type Phase string
@@ -71,7 +71,7 @@ func parseState(secret *corev1.Secret) (*state, error) {
 		return nil, err
 	}
 	s := &state{signer: signer, phase: PhaseSteady}
-	if requested, err := time.Parse(time.RFC3339, secret.Annotations[RotationRequestAnnotation]); err == nil {
+	if requested, err := time.Parse(time.RFC3339, secret.Annotations[rotationRequestAnnotation]); err == nil {
 		s.requested = requested // anything else is not a request
 	}
 	if text, ok := secret.Data[phaseKey]; ok {
@@ -139,7 +139,7 @@ func (s *state) into(secret *corev1.Secret) (*corev1.Secret, error) {
 		delete(out.Data, key)
 	}
 	maps.Copy(out.Data, data)
-	delete(out.Annotations, RotationRequestAnnotation)
+	delete(out.Annotations, rotationRequestAnnotation)
 	return out, nil
 }
 
