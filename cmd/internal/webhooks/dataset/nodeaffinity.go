@@ -3,7 +3,6 @@
 package dataset
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -261,7 +260,7 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 			at := slices.Concat(terms, []string{strconv.Itoa(i), "matchExpressions"})
 			had := len(t.expressions) - len(t.added)
 			for j, r := range t.added {
-				b.Append(at, json.RawMessage(r.raw))
+				b.Append(at, []byte(r.raw))
 				a.tell(told, affinityPath+jsonpatch.Pointer(at...)+"/"+strconv.Itoa(had+j), []requirement{r})
 			}
 		}
