@@ -89,8 +89,8 @@ browser_tests = ./cmd/test/e2e/console
 no_browser = [ -n "$$($(browser))" ] || echo "The pages of the console were NOT tried: there is no browser. Install one (Debian: apt-get install chromium), or set SALLYPORT_BROWSER to the path of a chromium."
 # Runs a command with one API server for those tests that need none of their own.
 shared = $(GO) run ./test/lab/shared
-# What these say of creates that fail or take long is true of a machine with nothing else to do
-# but what yields to them.
+# These measure failed and slow creates, so nothing else may compete for the machine: other
+# tests yield to them.
 alone_packages = ./cmd/test/e2e/faults
 drawing_packages = $(call folders_with,'"pgregory.net/rapid"')
 
@@ -133,7 +133,7 @@ quickstart: ## Build sallyport, and ask it what a PodDefault does to a pod; no c
 	@$(build_command) -o bin/sallyport ./cmd/sallyport
 	bin/sallyport review -f examples/poddefaults/notebook-pod.yaml --with examples/poddefaults/gcp-credentials.yaml
 
-# What a demo is about to do, for the person who waits: it builds before it shows anything.
+# Prints the steps of a demo first, because it builds for minutes before it shows anything.
 .PHONY: demo-plan
 demo-plan:
 	@echo "1. sallyport and the demo: built, in about 2 minutes on two cores the first time, then in seconds"

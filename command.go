@@ -33,7 +33,7 @@ func (a *App) Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:          a.name,
 		Short:        "Run the " + a.name,
-		Args:         cli.NoArguments("everything is said by flags"),
+		Args:         cli.NoArguments("use flags"),
 		SilenceUsage: true,
 		Version:      a.version,
 	}

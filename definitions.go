@@ -30,7 +30,7 @@ func definitions(s *RegistrationSettings, components []Component, own, applied [
 		}
 		now, err := s.Apply(now)
 		if err != nil {
-			logger.Error("webhooks are not registered as they are now, but as they were before", "error", err)
+			logger.Error("invalid settings of webhooks; keeping the previous registration", "error", err)
 			return *last.Load()
 		}
 		last.Store(&now)

@@ -147,8 +147,8 @@ func (t *target) before(req *admissionv1.AdmissionRequest, record *decode.Record
 	return t.object(req, nil)
 }
 
-// CopyProblem tells what is wrong with the DeepCopyObject of the objects that the handler
-// reads. It is for tests; patches are right all the same.
+// CopyProblem describes a defect in the DeepCopyObject of the objects that the handler
+// reads. It is for tests; patches are correct despite the defect.
 func (m *mutator) CopyProblem() string {
 	if m.Validate() != nil || m.target.untyped {
 		return ""

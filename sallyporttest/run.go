@@ -144,7 +144,7 @@ func run(ctx context.Context, webhook admission.Webhook, c Case) (Result, []stri
 	}
 	envelope, err := c.Review.open()
 	if err != nil {
-		r.problem("the review of the case is of no use: %v", err)
+		r.problem("invalid Review: %v", err)
 		return Result{}, r.problems
 	}
 	if r.admit, err = wire.NewAdmission(webhook, wire.AdmissionOptions{Logger: slog.New(slog.DiscardHandler)}); err != nil {

@@ -163,7 +163,7 @@ func TestRunReportsWhatIsWrongAndNothingElse(t *testing.T) {
 		{"a kind that is not known", validate(nil), sallyporttest.Case{Review: sallyporttest.Create(pod(nil), sallyporttest.InScheme(runtime.NewScheme()))}, []string{"or say InScheme"}},
 		{"a file that is not there", validate(nil), sallyporttest.Case{Review: sallyporttest.FromFile("testdata/none.json")}, []string{"no such file"}},
 		{"a review without a request", validate(nil), sallyporttest.Case{Review: sallyporttest.Recorded([]byte(`{}`))}, []string{"it has no request"}},
-		{"a review that is none", validate(nil), sallyporttest.Case{Review: sallyporttest.Recorded([]byte(`[`))}, []string{"of no use"}},
+		{"a review that is none", validate(nil), sallyporttest.Case{Review: sallyporttest.Recorded([]byte(`[`))}, []string{"invalid Review"}},
 		{"a recorded review", mutate(addLabelToAny), sallyporttest.Case{Review: sallyporttest.FromFile("testdata/pod.json")}, nil},
 		{"version v1beta1", mutate(addLabel), sallyporttest.Case{Review: sallyporttest.Create(pod(nil), sallyporttest.InVersion("v1beta1")), Want: pod(addLabel)}, nil},
 	} {

@@ -152,9 +152,9 @@ func TestDetailsAreShownToThoseWhoAsk(t *testing.T) {
 		}}}
 	})
 	h.get("/readyz?verbose").expect(t, 200, "[+] config\nok\n")
-	text := "an earlier one counts"
+	text := "keeping the previous one"
 	detail.Store(&text)
-	h.get("/readyz?verbose").expect(t, 200, "[+] config: an earlier one counts\nok\n")
+	h.get("/readyz?verbose").expect(t, 200, "[+] config: keeping the previous one\nok\n")
 	h.get("/readyz").expect(t, 200, "ok\n")
 }
 

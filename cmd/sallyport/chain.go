@@ -53,17 +53,17 @@ func newChainCommand() *cobra.Command {
 	o := chainOptions{Flags: clusterFlags(), config: serve.Default()}
 	cmd := &cobra.Command{
 		Use:   "chain RESOURCE [-n NAMESPACE] [-f FILE]",
-		Short: "List or evaluate the webhooks and policies that a request passes, in the API server's order",
+		Short: "List or evaluate the webhooks and policies for a request, in the API server's order",
 		Long: "List the policies and webhooks that the API server evaluates for a request, in order, with failure\n" +
 			"policy, timeout, and the rules, selectors and match conditions that include or exclude the request. They\n" +
 			"are evaluated as the API server does.\n\n" +
 			"RESOURCE has the format that kubectl accepts, such as pods, deployments.apps or pods/eviction. Without\n" +
 			"-f, everything that depends on the object is reported as maybe. The object is evaluated as it is in the\n" +
 			"file, without the API server's defaults.\n\n" +
-			"With --evaluate, the request passes the chain, with the API server's own libraries: mutating policies and\n" +
+			"With --evaluate, run the chain on the request, with the API server's own libraries: mutating policies and\n" +
 			"webhooks, reinvocation, pod security, validating policies and webhooks, each on the result of the one\n" +
 			"before. Each step shows what it changes and what it refuses, and why. Webhooks of Sallyport are answered\n" +
-			"here; what others would do is not known, unless --call asks them. What depends on a field that the API\n" +
+			"here; other webhooks are unknown, unless --call calls them. What depends on a field that the API\n" +
 			"server sets, such as the priority, is not known from files. A cluster's API server is asked by a dry run, also\n" +
 			"about a request that the steps allow: quotas, LimitRanges and its validation may refuse it.\n" +
 			"See docs/chain.md.\n\n" +

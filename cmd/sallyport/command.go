@@ -19,7 +19,7 @@ func newCommand() *cobra.Command {
 			"a cluster (review), prints the manifests to install (manifests), lists the ready-made webhooks\n" +
 			"(webhooks), checks the server's configuration (config), rotates its certificate authority\n" +
 			"(certificates), and removes what it registered (uninstall). It finds problems in any webhook\n" +
-			"configurations (lint), lists the webhooks and policies that a request passes (chain), and diagnoses an\n" +
+			"configurations (lint), lists the webhooks and policies for a request (chain), and diagnoses an\n" +
 			"installation (doctor). It checks that objects survive conversion\n" +
 			"(convert), and starts a project with webhooks of your own (init). It fetches reviews that servers have\n" +
 			"recorded (record), and answers them by another configuration (replay).\n\n" +

@@ -50,7 +50,7 @@ func newConsoleCommand() *cobra.Command {
 	o := consoleOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
 		Use:   "console [--port PORT]",
-		Short: "Show in a browser who changes what: webhooks, PodDefaults, and what is wrong",
+		Short: "Serve the web console",
 		Long: "Serve web pages about admission in a cluster on a loopback address of this machine, and open them in the\n" +
 			"browser. The pages are read with your kubeconfig and your rights, and change nothing: what you may not\n" +
 			"read is shown as such. As with 'kubectl proxy', every user of this machine can open them as long as the\n" +

@@ -32,7 +32,7 @@ func newDriftCommand() *cobra.Command {
 	o := driftOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
 		Use:   "drift [TYPE/NAME] [-n NAMESPACE | -A] [--restart]",
-		Short: "Compare running pods with the PodDefaults of today, and restart workloads that differ",
+		Short: "Compare running pods with current PodDefaults, and restart workloads that differ",
 		Long: "Pods get PodDefaults when they are created and never later. For each PodDefault and ClusterPodDefault, or\n" +
 			"only for TYPE/NAME, show how many running pods\n\n" +
 			"  current   carry it as it is now\n" +

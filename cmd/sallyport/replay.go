@@ -35,7 +35,7 @@ func newReplayCommand() *cobra.Command {
 	o := replayOptions{}
 	cmd := &cobra.Command{
 		Use:   "replay -f FILE [--config FILE] [--with FILE|FOLDER ...]",
-		Short: "Answer recorded requests by another configuration, and show what is decided differently",
+		Short: "Replay recorded requests against another configuration",
 		Long: "Replay reads requests that really came: recordings of serve (recording in its configuration),\n" +
 			"AdmissionReviews with their responses, and kube-apiserver's audit log with request objects. It answers them\n" +
 			"by a configuration and PodDefaults of yours, and groups what is decided differently than it was or, with\n" +

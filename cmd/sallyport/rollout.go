@@ -151,8 +151,8 @@ func newPromoteCommand() *cobra.Command {
 	o, full, force := revisedOptions{Flags: clusterFlags()}, false, false
 	cmd := o.command(&cobra.Command{
 		Use:   "promote TYPE/NAME",
-		Short: "Enter the next step of the rollout of a PodDefault",
-		Long: "Enter the next step of the rollout of a PodDefault or ClusterPodDefault without waiting. It is refused while\n" +
+		Short: "Promote a rollout to its next step",
+		Long: "Promote the rollout of a PodDefault or ClusterPodDefault to its next step without waiting. It is refused while\n" +
 			"the condition RolloutHealthy is False, unless you override it with --force.\n\n" +
 			"Exit status: 0, or 1 if that is not possible.",
 		Example: "  sallyport promote poddefault/proxy -n team-a\n\n" +
@@ -185,7 +185,7 @@ func newAbortCommand() *cobra.Command {
 	o := revisedOptions{Flags: clusterFlags()}
 	return o.command(&cobra.Command{
 		Use:   "abort TYPE/NAME",
-		Short: "Give all new pods the revision of a PodDefault before its rollout",
+		Short: "Abort a rollout: all new pods get the stable revision",
 		Long: "Stop the rollout of a PodDefault or ClusterPodDefault: all new pods get the stable revision. The spec stays,\n" +
 			"and so do existing pods. The next change starts another rollout.\n\n" +
 			"Exit status: 0, or 1 if that is not possible.",

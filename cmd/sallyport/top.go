@@ -28,7 +28,7 @@ func newTopCommand() *cobra.Command {
 	o := topOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
 		Use:   "top [--window DURATION] [--watch]",
-		Short: "Show which webhooks and policies API requests wait for, anybody's",
+		Short: "Show which webhooks and policies slow down API requests",
 		Long: "Top reads what the API server counts about admission: how often each webhook and policy was asked, by\n" +
 			"operation, how long that took, and how it ended. Those that requests waited for longest stand first.\n" +
 			"Percentiles are estimates: the API server counts calls in ranges. Timeouts are among the failed calls;\n" +

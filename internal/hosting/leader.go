@@ -149,6 +149,6 @@ func (l *Leader) release(ctx context.Context) {
 	if err := l.settings.Lock.Update(ctx, resourcelock.LeaderElectionRecord{
 		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
 	}); err != nil {
-		l.log.Info("the lease is not given up, and runs out", slog.Any("error", err))
+		l.log.Info("failed to release the lease; it will expire", slog.Any("error", err))
 	}
 }

@@ -111,7 +111,7 @@ func Command(a Application) *cobra.Command {
 	flags.StringSliceVar(&m.parts, "part", usual, "`parts` to print, of "+strings.Join(parts, ", ")+"; may be repeated")
 	cli.CompleteChoices(cmd, "part", parts)
 	flags.StringVar(&m.serviceAccount, "service-account", a.Name, "`name` of the server's service account, in the namespace of --service")
-	flags.StringVar(&m.caFile, "ca-file", "", "`file` with what the API server shall trust, PEM, for the caBundle; empty if somebody else writes it")
+	flags.StringVar(&m.caFile, "ca-file", "", "`file` with the CA certificates for the caBundle, PEM; empty to leave the caBundle to another component, such as cert-manager")
 	cli.CompleteFiles(cmd, "ca-file")
 	m.extra.AddFlags(flags, "the webhook configurations and CustomResourceDefinitions")
 	m.addWorkloadFlags(flags)

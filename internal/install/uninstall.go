@@ -135,20 +135,20 @@ func checkNobodyLeads(ctx context.Context, a authority.Authority, now time.Time)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("to see whether a server still leads: %w; --force goes on without", err)
+		return fmt.Errorf("checking whether a server still leads: %w; --force skips this check", err)
 	}
 	if lease.Holder == "" || !now.Before(lease.Ends()) {
 		return nil
 	}
 	return fmt.Errorf("%s leads (lease %s/%s) and would register its webhooks again: scale the server down first; "+
-		"the lease of one that ended without a word runs out at %s; --force goes on all the same",
+		"if it has crashed, its lease expires at %s; --force uninstalls anyway",
 		lease.Holder, a.Namespace, a.Name, lease.Ends().UTC().Format(time.RFC3339))
 }
 
 // withRightsHint adds a hint to an error about missing permissions.
 func withRightsHint(err error) error {
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w; use the kubeconfig of somebody who may, and run it again: it goes on where it stopped", err)
+		return fmt.Errorf("%w; run it again with a kubeconfig that has the permission: it continues where it stopped", err)
 	}
 	return err
 }

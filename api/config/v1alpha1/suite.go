@@ -25,8 +25,8 @@ type Suite struct {
 
 // Given is what a case starts from.
 type Given struct {
-	// Config is a file with a SallyportConfiguration. It says which webhooks are asked, and
-	// with which settings. Default: that of `serve` without a file.
+	// Config is a file with a SallyportConfiguration: the enabled webhooks and their
+	// settings. Default: that of `serve` without a file.
 	Config string `json:"config,omitempty"`
 	// With are files and folders with what webhooks read: PodDefaults, Namespaces, Datasets,
 	// CustomResourceDefinitions. Those of the suite count for every case, in addition to its

@@ -44,7 +44,7 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 			"  " + name + " doctor --service " + name + "-system/" + name + " --output json\n\n" +
 			"  # without permission to forward ports of pods, through a forwarded port\n" +
 			"  " + name + " doctor --dial 127.0.0.1:9443",
-		Args:         cli.NoArguments("everything is said by flags"),
+		Args:         cli.NoArguments("use flags"),
 		PreRunE:      func(*cobra.Command, []string) error { return o.validate() },
 		RunE:         cli.Interruptible(o.run),
 		SilenceUsage: true,

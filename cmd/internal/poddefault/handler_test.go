@@ -85,7 +85,7 @@ func TestRequestsThatAreNotForNewPods(t *testing.T) {
 			r.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "services"}
 		}, "is for pods"},
 		"no object is refused": {func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }, "no object"},
-		"an array is refused":  {func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`[1]`) }, "no JSON object"},
+		"an array is refused":  {func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`[1]`) }, "not an object"},
 		"containers that are none are refused": {func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"metadata":{"annotations":"canary"},"spec":{}}`)
 		}, "no pod"},

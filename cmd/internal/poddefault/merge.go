@@ -297,7 +297,7 @@ func (m *merge) addField(t *container, f *fieldList) {
 	for i, w := range f.items {
 		if other := m.withdraws(t, f, w); other != nil {
 			m.stuck(w.origin, other.origin, f.kind.name+" "+w.key+" of container "+t.name,
-				m.holder(other, "the pod")+" has it the other way round")
+				m.holder(other, "the pod")+opposes(f))
 			continue
 		}
 		m.add(l, f.items[i:i+1], f.id, t)

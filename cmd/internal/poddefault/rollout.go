@@ -186,11 +186,11 @@ func (c *Compiled) StableRecord() *revision.Record { return c.record }
 // Rolls returns spec.rollout, or nil. It must not be changed.
 func (c *Compiled) Rolls() *kubeflowv1alpha1.Rollout { return c.rolls }
 
-// An arrival is what decides which revisions a pod gets. It is the same each time that
-// the API server calls for the pod, except for marks from earlier calls.
+// An arrival decides which revisions a pod gets. It is the same each time that the API
+// server calls for the pod, except for marks from earlier calls.
 //
-// It has nothing of its own that reaches an interface: the pod's metadata would then be
-// allocated for each review.
+// Keep it off the heap: no field may escape to an interface, or each review allocates the
+// pod's metadata.
 type arrival struct {
 	*metadata
 	bounds *bounds

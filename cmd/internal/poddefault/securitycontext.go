@@ -48,3 +48,11 @@ func (m *merge) withdraws(t *container, f *fieldList, wanted item) (other *item)
 	other, _ = t.list(&opposite).find(wanted.key)
 	return other
 }
+
+// opposes returns what the element that [merge.withdraws] found does, for messages.
+func opposes(f *fieldList) string {
+	if f.kind == capabilityAddKind {
+		return " drops it"
+	}
+	return " adds it"
+}

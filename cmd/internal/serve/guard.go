@@ -87,8 +87,8 @@ func guarded(w admission.Webhook, settings *PodDefaultSettings, from Sources) ad
 	return w
 }
 
-// adjustGuard leaves a webhook that shall fail open as it is, unless a backstop was asked
-// for.
+// adjustGuard disables the backstop of a webhook that fails open, unless the configuration
+// asks for a backstop.
 func (c *Config) adjustGuard(w *admission.Webhook) {
 	if w.Backstop == nil || c.Settings.PodDefault.Guard == GuardBackstop || w.FailurePolicy != admissionregistrationv1.Ignore {
 		return
@@ -111,16 +111,16 @@ func (l *liveConfig) startIndexes(env frontdoor.Environment, leader frontdoor.Le
 	return c.Run, nil
 }
 
-// guardedNamespaces are those for which the PodDefault webhook is, as it is now.
+// guardedNamespaces selects the namespaces of the current PodDefault webhook.
 func (l *liveConfig) guardedNamespaces(b *liveBuiltin) (labels.Selector, error) {
-	if l.now().Settings.PodDefault.Guard == GuardFail { // nobody would read them
+	if l.now().Settings.PodDefault.Guard == GuardFail { // no policy reads them
 		return labels.Nothing(), nil
 	}
 	namespaces, _, err := l.asked(b)
 	return namespaces, err
 }
 
-// asked returns the selectors of the PodDefault webhook as it is now.
+// asked returns the selectors of the current PodDefault webhook.
 func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, err error) {
 	state := b.state.Load()
 	if state == nil {

@@ -323,23 +323,23 @@ func (l *liveConfig) follow(ctx context.Context) error {
 func (l *liveConfig) fail(err error) {
 	l.reloads.WithLabelValues("failure").Inc()
 	l.good.Set(0)
-	l.say("the file is not good, an earlier one counts; see the log")
-	l.logger.Error("the configuration is not good: an earlier one goes on to count", "file", l.file, "error", err)
+	l.say("invalid configuration; keeping the previous one; see the log")
+	l.logger.Error("invalid configuration; keeping the previous one", "file", l.file, "error", err)
 }
 
 func (l *liveConfig) say(text string) { l.detail.Store(&text) }
 
-// load reads the file with the flags of this start. Count makes the configuration current; it
+// load reads the file with the flags of this start. Apply makes the configuration current; it
 // returns false while something that it needs has not been read. Next is the configuration that
 // was read, even after an error.
-func (l *liveConfig) load() (next *Config, count func() bool, err error) {
+func (l *liveConfig) load() (next *Config, apply func() bool, err error) {
 	next, err = Load(l.file, l.given)
 	if err != nil {
 		return next, nil, err
 	}
 	later := l.later(next)
 	next.keepPlaces(l.start)
-	// The annotation counts from the next start on, and until then only if it is guarded.
+	// MaxExemption takes effect after a restart: until then nothing guards the annotation.
 	next.Settings.PodDefault.MaxExemption = l.start.Settings.PodDefault.MaxExemption
 	states := make([]*builtinState, len(l.builtins))
 	for i, b := range l.builtins {
@@ -401,7 +401,7 @@ func (l *liveConfig) later(next *Config) string {
 		return ""
 	}
 	slices.Sort(sections)
-	return "changes of " + strings.Join(sections, ", ") + " count from the next start on"
+	return "changes to " + strings.Join(sections, ", ") + " take effect after a restart"
 }
 
 // adjust is [Config.adjust] of the current configuration.

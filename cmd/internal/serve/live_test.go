@@ -154,7 +154,7 @@ func TestAConfigurationIsFollowedAndABadOneIsNot(t *testing.T) {
 	}
 	r.write("webhooks: [{name: imagepull, settings: {forbidLatest: 1}}]\n")
 	r.failed(1)
-	if !strings.Contains(detail(), "not good") || testutil.ToFloat64(r.good) != 0 || r.components["config"].Ready() != nil {
+	if !strings.Contains(detail(), "invalid configuration") || testutil.ToFloat64(r.good) != 0 || r.components["config"].Ready() != nil {
 		t.Errorf("the detail of a bad one is %q, the metric %v", detail(), testutil.ToFloat64(r.good))
 	}
 	if err := os.Remove(r.path); err != nil {
@@ -171,7 +171,7 @@ func TestAConfigurationIsFollowedAndABadOneIsNot(t *testing.T) {
 	if got := r.registered("servicetype"); !slices.Equal(got, []string{"servicetype.sallyport.io "}) {
 		t.Errorf("registered are %v", got)
 	}
-	if got := detail(); got != "changes of log, serving count from the next start on" || testutil.ToFloat64(r.good) != 1 {
+	if got := detail(); got != "changes to log, serving take effect after a restart" || testutil.ToFloat64(r.good) != 1 {
 		t.Errorf("the detail is %q", got)
 	}
 	if allowed, _, err := r.ask(imagepull.ValidatingPath, "app"); err != nil || allowed {
@@ -295,12 +295,12 @@ func TestChangesThatCountFromTheNextStartOn(t *testing.T) {
 	if got := l.later(Default()); got != "" {
 		t.Errorf("without a change: %q", got)
 	}
-	if got := l.later(next); got != "changes of dataConnections of poddefault count from the next start on" {
+	if got := l.later(next); got != "changes to dataConnections of poddefault take effect after a restart" {
 		t.Errorf("got %q", got)
 	}
 	next = Default()
 	next.Settings.PodDefault.MaxExemption.Duration = time.Hour
-	if got := l.later(next); got != "changes of maxExemption of poddefault count from the next start on" {
+	if got := l.later(next); got != "changes to maxExemption of poddefault take effect after a restart" {
 		t.Errorf("got %q", got)
 	}
 }

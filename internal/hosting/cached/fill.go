@@ -168,7 +168,7 @@ func (k *filled) is(synced bool, reason error) bool {
 func (f *Filling) NeedLeaderElection() bool { return false }
 
 // Start fills the cache, and returns when it is filled, when ctx ends, or with the error of an
-// index that somebody else has added too.
+// index that a controller has added too.
 func (f *Filling) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, kind := range f.kinds {
@@ -177,8 +177,8 @@ func (f *Filling) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// errIndex is that of an index that somebody else has added too.
-var errIndex = errors.New("a controller shall not add an index that WithCache declares")
+// errIndex reports an index that a controller has added too.
+var errIndex = errors.New("a controller must not add an index that WithCache declares")
 
 // inform makes the informer of a kind, with its indexes, once.
 func (f *Filling) inform(ctx context.Context, kind *filled) error {

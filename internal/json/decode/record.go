@@ -20,8 +20,8 @@ import (
 // comparing the two.
 //
 // A record compares contents, never addresses, so it works whatever happens to the
-// object's memory. It may take something for changed that still means the same, but
-// never misses a change: it looks at every field that appears in the JSON.
+// object's memory. It may report false positives, but never misses a change: it looks at
+// every field that appears in the JSON.
 type Record struct {
 	typ     *Type   // nil if the object has no record
 	numbers []int64 // integers and lengths; nothing stands for null

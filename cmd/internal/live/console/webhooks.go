@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 )
 
-// showWebhooks shows everybody's webhooks and policies.
+// showWebhooks shows all webhooks and policies of the cluster.
 func showWebhooks(ctx context.Context, v *visit) (templ.Component, error) {
 	listing, err := inspect.List(ctx, v.cluster)
 	if err != nil {

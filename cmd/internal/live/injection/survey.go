@@ -125,7 +125,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	return s, nil
 }
 
-// A surveyedPod is a pod with what the PodDefaults of today say about it.
+// A surveyedPod is a pod, compared with current PodDefaults.
 type surveyedPod struct {
 	name        string
 	annotations map[string]string

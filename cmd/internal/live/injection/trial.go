@@ -28,7 +28,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
-// A Trial tries PodDefaults of a cluster on pods.
+// A Trial simulates what the PodDefaults of a cluster do to pods.
 type Trial struct {
 	Cluster *cluster.Cluster
 	// Webhooks defines the PodDefault webhooks for a source.

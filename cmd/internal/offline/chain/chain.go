@@ -57,7 +57,7 @@ type Run struct {
 	Call bool
 	// Authorizer answers expressions that ask for rights. Without one, their result is unknown.
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Unknown says what could not be read, for the result.
+	// Unknown lists inputs that could not be read, for the result.
 	Unknown []string
 	// FromFiles is set if the objects are those of files, and not of a cluster: then, they are also what
 	// kube-apiserver's own plugins read.
@@ -149,7 +149,7 @@ type Result struct {
 	// Warnings and audit annotations are those of all steps.
 	Warnings         []string          `json:"warnings,omitempty"`
 	AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
-	// Unknown says what the result depends on and is not known.
+	// Unknown lists unknown inputs of the result.
 	Unknown []string `json:"unknown,omitempty"`
 	// Notes say what was assumed.
 	Notes []string `json:"notes,omitempty"`

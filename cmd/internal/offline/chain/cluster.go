@@ -39,7 +39,7 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 	if !impersonate {
 		answer, err := c.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("asking the API server who you are: %w; --as says whose request it is", err)
+			return fmt.Errorf("asking the API server who you are: %w; or set the user with --as", err)
 		}
 		r.Request.UserInfo = answer.Status.UserInfo
 	}

@@ -17,7 +17,7 @@ func workloadDrain() Rule {
 				drain, said := b.drain()
 				switch {
 				case !said:
-					c.object(w.Object, Warning, w.path, "nothing says that %s goes on answering after SIGTERM", w.name())
+					c.object(w.Object, Warning, w.path, "%s may stop answering right after SIGTERM", w.name())
 				case drain == 0:
 					c.skip(w.title(), "for how long the preStop hook waits cannot be read")
 				case drain < propagation:

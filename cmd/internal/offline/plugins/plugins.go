@@ -108,7 +108,7 @@ type Answer struct {
 	// Denied is the refusal of By; nil if none is certain.
 	Denied *metav1.Status
 	By     string
-	// Unknown says what the answer depends on, and is not in the files.
+	// Unknown lists inputs of the answer that are not in the files.
 	Unknown []string
 	// Open is what only a cluster can tell of each pod.
 	Open Open

@@ -38,7 +38,7 @@ type Outcome struct {
 	Unanswered string
 	// Elsewhere says that all PodDefaults are in other namespaces than a pod; empty if not.
 	Elsewhere string
-	// Unknown says what the API server's answer depends on, and is not in the files.
+	// Unknown lists inputs of the API server's answer that are not in the files.
 	Unknown []string
 }
 

@@ -206,7 +206,7 @@ func TestWhatIsJudged(t *testing.T) {
 		"a good one":                                              {podDefaults, `{selector: {matchLabels: {a: "true"}}, env: [{name: A, value: x}]}`, "", ""},
 		"a name that stands there twice":                          {podDefaults, `{selector: {matchLabels: {a: "true"}}, env: [{name: A, value: x}, {name: A, value: z}]}`, "spec.env[1].name", ""},
 		"a selector that does not parse":                          {podDefaults, `{selector: {matchExpressions: [{key: a, operator: Like}]}}`, "spec.selector.matchExpressions[0].operator", ""},
-		"a mount without a volume":                                {podDefaults, `{selector: {matchLabels: {a: "true"}}, volumeMounts: [{name: data, mountPath: /data}]}`, "", "mounted but not brought along"},
+		"a mount without a volume":                                {podDefaults, `{selector: {matchLabels: {a: "true"}}, volumeMounts: [{name: data, mountPath: /data}]}`, "", "mounted but not defined"},
 		"a selector that no form can offer":                       {podDefaults, `{selector: {matchExpressions: [{key: a, operator: Exists}]}}`, "", "no matchLabels"},
 		"a mirror pod":                                            {podDefaults, `{selector: {matchLabels: {a: "true"}}, annotations: {kubernetes.io/config.mirror: x}}`, "spec.annotations[kubernetes.io/config.mirror]", ""},
 		"a mark of this webhook":                                  {podDefaults, `{selector: {matchLabels: {a: "true"}}, annotations: {Sallyport.io/poddefaults: x, poddefault.admission.kubeflow.org/exclude: "true"}}`, "spec.annotations[Sallyport.io/poddefaults],spec.annotations[poddefault.admission.kubeflow.org/exclude]", ""},

@@ -58,18 +58,18 @@ func unsupported(pd *kubeflowv1alpha1.PodDefault) error {
 		refuse("spec.conflictPolicy: %s: policies can only deny: leave it out, or use the webhook", spec.ConflictPolicy)
 	}
 	if spec.Mode != "" && spec.Mode != kubeflowv1alpha1.ModeEnforce {
-		refuse("spec.mode: %s: policies tell nobody: leave the object out, or use the webhook", spec.Mode)
+		refuse("spec.mode: %s: policies cannot warn: leave the object out, or use the webhook", spec.Mode)
 	}
 	for _, volume := range strayVolumes(spec) {
-		refuse("spec.volumes: the volume %s is mounted but not brought along: the webhook leaves the object out where the volume is missing, and a policy cannot", volume)
+		refuse("spec.volumes: the volume %s is mounted but not defined: the webhook leaves the object out where the volume is missing, and a policy cannot", volume)
 	}
 	for _, key := range []string{meta.ExcludeAnnotation, meta.MirrorAnnotation} {
 		if _, ok := spec.Annotations[key]; ok {
-			refuse("spec.annotations[%s]: with this annotation the policies would not look at the pod again", key)
+			refuse("spec.annotations[%s]: with this annotation the policies would skip the pod when they run again", key)
 		}
 	}
 	if tooLarge(set) {
-		refuse("spec: it has a number beyond %d, which the API server's CEL makes a string of", largestNumber)
+		refuse("spec: it has a number beyond %d, which the API server's CEL turns into a string", largestNumber)
 	}
 	return errors.Join(errs...)
 }

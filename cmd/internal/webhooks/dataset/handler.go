@@ -45,7 +45,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	meta, ok := readMetadata(req.Object.Raw, h.all || h.settings.NamespaceLabel)
 	if !ok {
-		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
+		return admission.BadRequest("not a pod: metadata is missing or not an object"), nil
 	}
 	if meta.labels.get(InjectionLabel) == "false" || meta.labels.is(DoneLabel) {
 		return admission.Allowed(), nil

@@ -113,7 +113,7 @@ func (p *profileStore) set(o *corev1.ConfigMap) {
 	p.problem.Store(&text)
 	until := "pods wait for one"
 	if p.now.Load() != nil {
-		until = "an earlier one goes on to count"
+		until = "the previous one stays in effect"
 	}
 	p.logger.Error("there is no good profile of plugins", "configmap", p.ref.Namespace+"/"+p.ref.Name, "until", until, "error", err)
 }

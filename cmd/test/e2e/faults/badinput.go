@@ -114,7 +114,7 @@ func badInput(ctx context.Context, c *cluster, _ int, out *result) error {
 	if panics > 0 {
 		out.problemf("%.0f panics", panics)
 	}
-	// Not that none was put off: who sends the bad input takes the machine for itself.
+	// Creates may be queued: the sender of bad input takes the machine for itself.
 	good := s.stop(ctx, out)
 	out.requireNoFailure(good.failures, "")
 	out.requireInjected(good)

@@ -215,7 +215,7 @@ type answer struct {
 
 // errTurnedAway is an answer that is no decision: the door was shut, for now or for such
 // bodies.
-var errTurnedAway = errors.New("turned away")
+var errTurnedAway = errors.New("rejected")
 
 // postReview sends a review to the port.
 func postReview(ctx context.Context, client *http.Client, url string, review []byte) (answer, error) {
@@ -309,6 +309,6 @@ func (a *answers) judge(input hostileInput, out *result) {
 	if a.decided[input.name+"stranger"] == 0 {
 		out.problemf("%s: no stranger has got as far as to a decision", input.name)
 	}
-	out.notef("%s: %d decisions for strangers (%d turned away), %d for tenants (%d)", input.name,
+	out.notef("%s: %d decisions for strangers (%d rejected), %d for tenants (%d)", input.name,
 		a.decided[input.name+"stranger"], a.turnedAway[input.name+"stranger"], a.decided[input.name+"tenant"], a.turnedAway[input.name+"tenant"])
 }

@@ -45,7 +45,7 @@ var rows = []row{
 	{"healing", "caBundle corrupted or configuration deleted by hand", "wrong for 5 s", 20, 2, healing},
 	{"config-reload", "another configuration, or a bad one, under 500 creates/s", nothing, 20, 3, configReload},
 	{"bad-input", "90 classes of bad input × 200", nothing, 1, 1, badInput},
-	{"slowloris", "2,000 sockets that say nothing, or a byte a second", nothing, 1, 1, slowloris},
+	{"slowloris", "2,000 sockets that send nothing, or a byte a second", nothing, 1, 1, slowloris},
 	{"hostile-merge", "pods and PodDefaults that would become gigabytes, while another namespace creates pods, 256 MiB of memory", nothing, 1, 1, hostileMerge},
 	{"tenant-flood", "expensive pods of one namespace, ten at a time, while another creates pods", nothing, 1, 0, tenantFlood},
 	{"slow-bodies", "16 bodies of 8 MiB that stall, to a server of 256 MiB", nothing, 1, 1, slowBodies},

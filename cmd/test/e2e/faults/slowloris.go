@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// slowloris holds sockets to the replicas that say nothing, or say it a byte at a
+// slowloris holds sockets to the replicas that send nothing, or one byte at a
 // time, each in one of four ways, and opens another for each that is closed.
 func slowloris(ctx context.Context, c *cluster, _ int, out *result) error {
 	sockets, length := 2000, time.Minute

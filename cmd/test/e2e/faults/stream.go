@@ -232,7 +232,7 @@ func (s *stream) stop(ctx context.Context, out *result) tally {
 		s.c.progress.sayf("  failed: %s", class)
 	}
 	if s.tally.held > 0 {
-		out.notef("%d creates were put off while %d waited for an answer", s.tally.held, mostInFlight)
+		out.notef("%d creates were queued while %d waited for an answer", s.tally.held, mostInFlight)
 	}
 	offered := float64(s.tally.attempts+s.tally.held) / elapsed.Seconds()
 	if !s.c.settings.short && elapsed > 5*time.Second && offered < min(100, float64(s.rate)*.9) {
