@@ -77,7 +77,7 @@ func TestNewReportsEveryProblem(t *testing.T) {
 		`webhook "rules.pods.example.com": rules: are missing`,
 		`webhook "rules.pods.example.com": handler: is missing`,
 		`webhook "services.pods.example.com": rules[0].resources: services are of kind Service, the handler reads v1.Pod: it would refuse each of them`,
-		`webhook "kind.pods.example.com": rules[0].resources: "Pod" is no resource`,
+		`webhook "kind.pods.example.com": rules[0].resources: "Pod" is not a resource`,
 		`webhook "selector.pods.example.com": objectSelector: "Like" is not a valid label selector operator`,
 		`two controllers have the name "c": the ones registered as number 1 and number 3`,
 		`controller "d": the function that sets it up is missing`,
@@ -138,7 +138,7 @@ type (
 	noPointers struct{}
 )
 
-func (oldStyle) Default() {} // which is no API type
+func (oldStyle) Default() {} // which is not an API type
 
 // Legacy defaults and validates itself like API types before controller-runtime v0.20.
 type Legacy struct {

@@ -44,7 +44,7 @@ func (a *App) Command() *cobra.Command {
 		s.Logger = log.Logger(cmd.ErrOrStderr())
 		return hosting.ByFlags(a.RunUntilSignal(cmd.Context(), s))
 	}
-	cmd.Flags().StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "`file` that says how to reach the API server; empty for the service account of the pod")
+	cmd.Flags().StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "path of the kubeconfig `file`; empty for the service account of the pod")
 	cli.CompleteFiles(cmd, "kubeconfig")
 	a.addFlags(cmd, &s)
 	log.AddFlags(cmd)

@@ -16,7 +16,7 @@ func TestStorageMigrationIsChecked(t *testing.T) {
 		want string
 	}{
 		"a name without a group": {[]string{"hats"}, `"hats": want PLURAL.GROUP`},
-		"a name that is none":    {[]string{"Hats.example.com"}, `"Hats.example.com": want PLURAL.GROUP`},
+		"an invalid name":        {[]string{"Hats.example.com"}, `"Hats.example.com": want PLURAL.GROUP`},
 		"one given twice":        {[]string{"hats.hats.example.com", "hats.hats.example.com"}, "hats.hats.example.com is given twice"},
 		"two":                    {[]string{"hats.hats.example.com", "caps.hats.example.com"}, ""},
 	} {

@@ -111,7 +111,7 @@ func (c *chain) Validate() error {
 		}
 	}
 	if len(errs) == 0 && len(c.Operations()) == 0 {
-		errs = append(errs, errors.New("there is no operation that all handlers of the chain answer"))
+		errs = append(errs, errors.New("the handlers of the chain have no operation in common"))
 	}
 	return errors.Join(errs...)
 }

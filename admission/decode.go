@@ -90,10 +90,10 @@ func targetFor(typ reflect.Type) *target {
 
 func describe(typ reflect.Type) *target {
 	if typ.Kind() == reflect.Interface {
-		return &target{err: fmt.Errorf("%v is an interface: say what to decode with admission.As", typ)}
+		return &target{err: fmt.Errorf("%v is an interface: declare the type to decode with admission.As", typ)}
 	}
 	if typ.Kind() != reflect.Pointer || typ.Elem().Kind() != reflect.Struct {
-		return &target{err: fmt.Errorf("%v is no pointer to a struct", typ)}
+		return &target{err: fmt.Errorf("%v is not a pointer to a struct", typ)}
 	}
 	t := &target{elem: typ.Elem()}
 	t.untyped = typ.Implements(reflect.TypeFor[runtime.Unstructured]())
@@ -142,7 +142,7 @@ func (t *target) decodeRecorded(raw []byte, what string, record *decode.Record) 
 	}
 	reader := rawjson.NewReader(raw)
 	if reader.Kind() != '{' {
-		return nil, &readError{fmt.Sprintf("the %s of the request is no JSON object", what)}
+		return nil, &readError{fmt.Sprintf("the %s of the request is not a JSON object", what)}
 	}
 	tree, err := decode.Tree(raw)
 	if err != nil {

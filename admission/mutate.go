@@ -173,8 +173,8 @@ func (t *target) oldObject(req *admissionv1.AdmissionRequest) (apiruntime.Object
 }
 
 // keepKind undoes a change of apiVersion and kind, for example by a function that
-// makes the whole object anew: without them the API server cannot read the object
-// any more, which no failurePolicy covers.
+// makes the whole object anew: without them the API server can no longer read the
+// object, which no failurePolicy covers.
 func keepKind(want schema.GroupVersionKind, after apiruntime.Object) {
 	if got := after.GetObjectKind(); got.GroupVersionKind() != want {
 		got.SetGroupVersionKind(want)

@@ -37,7 +37,7 @@ type trace struct {
 	removed []Origin
 
 	target *target
-	raw    []byte         // the document as it is now
+	raw    []byte         // the current document
 	last   runtime.Object // that raw was decoded into
 }
 

@@ -427,10 +427,10 @@ func TestObjectsThatCannotBeReadAreRefused(t *testing.T) {
 		{"a number for a map", pods, raw(`{"metadata":{"labels":5}}`), []string{"/metadata/labels", "expected an object, found a number"}},
 		{"a fraction for an integer", pods, raw(`{"spec":{"priority":1.5}}`), []string{"/spec/priority", "expected an integer of type int32"}},
 		{"an integer out of range", pods, raw(`{"spec":{"priority":3000000000}}`), []string{"/spec/priority", "expected an integer of type int32"}},
-		{"a quantity that is none", pods, raw(`{"spec":{"overhead":{"cpu":"` + secret + `"}}}`), []string{"/spec/overhead/cpu", "expected a Quantity"}},
-		{"a time that is none", pods, raw(`{"metadata":{"creationTimestamp":"` + secret + `"}}`), []string{"/metadata/creationTimestamp", "expected a Time"}},
+		{"an invalid quantity", pods, raw(`{"spec":{"overhead":{"cpu":"` + secret + `"}}}`), []string{"/spec/overhead/cpu", "expected a Quantity"}},
+		{"an invalid time", pods, raw(`{"metadata":{"creationTimestamp":"` + secret + `"}}`), []string{"/metadata/creationTimestamp", "expected a Time"}},
 		{"no JSON object", pods, raw(`["` + secret + `"]`), []string{"the whole", "expected an object, found a list"}},
-		{"no JSON object for a tree", admission.Mutate(func(context.Context, *unstructured.Unstructured) error { return nil }), raw(`"` + secret + `"`), []string{"no JSON object"}},
+		{"no JSON object for a tree", admission.Mutate(func(context.Context, *unstructured.Unstructured) error { return nil }), raw(`"` + secret + `"`), []string{"not a JSON object"}},
 		{"a number that is too large for a tree", admission.Mutate(func(context.Context, *unstructured.Unstructured) error { return nil }), raw(`{"a":1e999}`), []string{"at byte 5", "out of range"}},
 		{"an old object that is missing", admission.ValidateEach(admission.Checks[*corev1.Pod]{Delete: func(context.Context, *corev1.Pod) error { return nil }}),
 			request(func(req *admissionv1.AdmissionRequest) { req.Operation = admissionv1.Delete }), []string{"no old object"}},
@@ -614,7 +614,7 @@ func TestProblemsInHandlersAreReportedWithTheDefinition(t *testing.T) {
 		{"an empty chain", admission.Mutating(name, rules(), admission.Chain()), "handler: the chain has no handlers"},
 		{"a chain with a hole", admission.Mutating(name, rules(), admission.Chain(nil)), "handler 1 of the chain: is missing"},
 		{"a chain that agrees on nothing", admission.Mutating(name, rules(), admission.Chain(creates, admission.ValidateEach(admission.Checks[*corev1.Pod]{Delete: check}))),
-			"there is no operation that all handlers of the chain answer"},
+			"the handlers of the chain have no operation in common"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.webhook.Validate()

@@ -204,11 +204,11 @@ func (w Webhook) validateRule(rule admissionregistrationv1.RuleWithOperations, a
 	}
 	for i, resource := range rule.Resources {
 		if strings.ToLower(resource) != resource {
-			add("resources", "%q is no resource: names of resources are plural and in lower case, such as pods", resource)
+			add("resources", "%q is not a resource: names of resources are plural and in lower case, such as pods", resource)
 		}
 		for _, other := range rule.Resources[i+1:] {
 			if covers(resource, other) || covers(other, resource) {
-				add("resources", "%q and %q overlap: the wildcard must stand without what it covers", resource, other)
+				add("resources", "%q and %q overlap: remove the resource that the wildcard covers", resource, other)
 			}
 		}
 	}

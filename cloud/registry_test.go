@@ -73,7 +73,7 @@ func TestWhatIsRegisteredTwiceOrWrongIsAnError(t *testing.T) {
 			"addresses.cloud.sallyport.io is webhook"},
 		"no kinds":                       {r.Register("a", nil, allowing), "rules: are missing"},
 		"no handler":                     {r.Register("a", services, nil), "New is required"},
-		"a name that is none":            {r.Register("No Name", services, allowing), `name "No Name"`},
+		"an invalid name":                {r.Register("No Name", services, allowing), `name "No Name"`},
 		"a provider without a source":    {r.RegisterWebhook(PersistentVolumeLabel("external")), `no volume source of provider "external"`},
 		"a webhook that is not there":    {r.DeregisterWebhook("b"), `there is no webhook "b"`},
 		"a controller that is not there": {r.DeregisterController("b"), `there is no controller "b"`},

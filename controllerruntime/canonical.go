@@ -62,7 +62,7 @@ func decode(document []byte) (map[string]any, error) {
 	decoder.UseNumber()
 	var object map[string]any
 	if err := decoder.Decode(&object); err != nil || decoder.More() {
-		return nil, errors.New("decode the object to be patched: it is no JSON object")
+		return nil, errors.New("decode the object to be patched: it is not a JSON object")
 	}
 	return object, nil
 }

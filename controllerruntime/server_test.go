@@ -499,7 +499,7 @@ func TestProblemsAreNamed(t *testing.T) {
 		"client certificates by TLS options": {webhook.Options{CertDir: directory, TLSOpts: []func(*tls.Config){
 			func(c *tls.Config) { c.ClientAuth = tls.RequireAndVerifyClientCert },
 		}}, "/a", true, "ClientAuth"},
-		"a port that is none":          {webhook.Options{CertDir: directory, Port: 70000}, "/a", true, "70000"},
+		"an invalid port":              {webhook.Options{CertDir: directory, Port: 70000}, "/a", true, "70000"},
 		"a path that the server takes": {webhook.Options{CertDir: directory}, "/readyz", false, "/readyz"},
 		"a pattern instead of a path":  {webhook.Options{CertDir: directory}, "POST /a", false, "POST /a"},
 	} {

@@ -28,7 +28,7 @@ type codec struct {
 func newCodec(prototype runtime.Object) (*codec, error) {
 	typ := reflect.TypeOf(prototype)
 	if typ == nil || typ.Kind() != reflect.Pointer || typ.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%T is no pointer to a struct", prototype)
+		return nil, fmt.Errorf("%T is not a pointer to a struct", prototype)
 	}
 	if _, ok := prototype.(metav1.ObjectMetaAccessor); !ok {
 		return nil, fmt.Errorf("%T has no metadata: embed metav1.ObjectMeta", prototype)

@@ -140,7 +140,7 @@ func (c Converter) Append(ctx context.Context, dst []byte, in *rawobject.Object,
 	i, j := slices.Index(c.versions, from), slices.Index(c.versions, version)
 	switch {
 	case i < 0:
-		return dst, fmt.Errorf("has version %s, from which there is no converter: there are %s", brief(from), strings.Join(c.versions, ", "))
+		return dst, fmt.Errorf("has version %s, which has no converter: want one of %s", brief(from), strings.Join(c.versions, ", "))
 	case j < 0:
 		return dst, fmt.Errorf("there is no converter to version %s: there are %s", brief(version), strings.Join(c.versions, ", "))
 	case i == j:

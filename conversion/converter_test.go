@@ -89,7 +89,7 @@ func TestWhatAConverterDoesToMetadata(t *testing.T) {
 			"moves:1":     {err: "the converter has changed metadata.namespace, which must stay"},
 			"reissues:1":  {err: "the converter has changed metadata.uid, which must stay"},
 			"forgets:1":   {err: "the converter has lost metadata.name: let it copy the metadata of the object"},
-			"broken:1":    {err: "metadata.labels: a key or a value is no valid UTF-8"},
+			"broken:1":    {err: "metadata.labels: a key or a value is not valid UTF-8"},
 			"fails:1":     {err: "hostPort is not one of ours"},
 			"panics:1":    {err: "the converter panicked"},
 		} {
@@ -165,23 +165,23 @@ func TestObjectsThatCannotBeConverted(t *testing.T) {
 	}
 	const hunter = `,"metadata":{"name":"t"},"hostPort":`
 	for name, tc := range map[string]struct{ raw, version, want string }{
-		"no object":                  {`[1]`, "v1", "the object, or its metadata, is no JSON object"},
-		"no JSON":                    {`{"a":hunter2}`, "v1", "the object is no valid JSON at byte 5"},
-		"a name twice":               {`{"hunter2":1,"hunter2":1}`, "v1", "the object is no valid JSON at byte 13"},
-		"invalid UTF-8":              {"{\"a\":\"hunter2\xff\"}", "v1", "the object is no valid JSON at byte 13"},
+		"no object":                  {`[1]`, "v1", "the object, or its metadata, is not a JSON object"},
+		"no JSON":                    {`{"a":hunter2}`, "v1", "the object is not valid JSON at byte 5"},
+		"a name twice":               {`{"hunter2":1,"hunter2":1}`, "v1", "the object is not valid JSON at byte 13"},
+		"invalid UTF-8":              {"{\"a\":\"hunter2\xff\"}", "v1", "the object is not valid JSON at byte 13"},
 		"two objects":                {`{} {}`, "v1", "there is more behind the end of the object"},
-		"a kind that is a number":    {`{"kind":1}`, "v1", "kind is no string"},
-		"a name that is a number":    {object("example.com/v1", `,"metadata":{"name":1}`), "v1", "metadata.name is no string"},
+		"a kind that is a number":    {`{"kind":1}`, "v1", "kind is not a string"},
+		"a name that is a number":    {object("example.com/v1", `,"metadata":{"name":1}`), "v1", "metadata.name is not a string"},
 		"no metadata":                {object("example.com/v1", ""), "v2", "has no metadata"},
 		"metadata null":              {object("example.com/v1", `,"metadata":null`), "v2", "has no metadata"},
 		"another group":              {object("another/v1", `,"metadata":{}`), "v2", "is a Thing of group another: this converter is for Thing.example.com"},
 		"the core group":             {object("v1", `,"metadata":{}`), "v2", "is a Thing of group : this converter is for Thing.example.com"},
-		"a version that is unknown":  {object("example.com/v9", `,"metadata":{}`), "v2", `has version "v9", from which there is no converter: there are v1, v1alpha1, v2`},
+		"a version that is unknown":  {object("example.com/v9", `,"metadata":{}`), "v2", `has version "v9", which has no converter: want one of v1, v1alpha1, v2`},
 		"a wish that is unknown":     {object("example.com/v1", `,"metadata":{}`), "v9", `there is no converter to version "v9": there are v1, v1alpha1, v2`},
-		"a long version":             {object("example.com/"+strings.Repeat("v", 64), `,"metadata":{}`), "v2", "has version (64 bytes), from which there is no converter: there are v1, v1alpha1, v2"},
+		"a long version":             {object("example.com/"+strings.Repeat("v", 64), `,"metadata":{}`), "v2", "has version (64 bytes), which has no converter: want one of v1, v1alpha1, v2"},
 		"a field of another type":    {object("example.com/v1alpha1", hunter+`{"hunter2":1}`), "v1", "cannot be decoded as conversion.alphaThing: /hostPort: expected a string, found an object"},
 		"labels of another type":     {object("example.com/v1alpha1", `,"metadata":{"labels":{"a":"1","hunter2":2}}`), "v1", "cannot be decoded as conversion.alphaThing: /metadata/labels/hunter2: expected a string, found a number"},
-		"a time that is none":        {object("example.com/v1alpha1", `,"metadata":{"creationTimestamp":"hunter2"}`), "v1", "cannot be decoded as conversion.alphaThing: /metadata/creationTimestamp: expected a Time, found a string"},
+		"an invalid time":            {object("example.com/v1alpha1", `,"metadata":{"creationTimestamp":"hunter2"}`), "v1", "cannot be decoded as conversion.alphaThing: /metadata/creationTimestamp: expected a Time, found a string"},
 		"a number out of range":      {object("example.com/v1", `,"metadata":{},"weight":9223372036854775808`), "v2", "cannot be decoded as conversion.hubThing: /weight: expected an integer of type int64, found a number"},
 		"a free number out of range": {object("example.com/v1", `,"metadata":{},"free":{"a":1e999}`), "v2", "cannot be decoded as conversion.hubThing: /free/a: expected another value"},
 	} {
@@ -214,13 +214,13 @@ func TestProblemsOfAConverter(t *testing.T) {
 		"a missing spoke":               {Functions(things(all...), NewSpoke(both, back)), "version v1alpha1 of the scheme is neither the hub nor a spoke"},
 		"a missing function":            {Functions(things("v1", "v2"), NewSpoke[*twoThing, *hubThing](both, nil)), "both functions are needed"},
 		"a spoke twice":                 {Functions(things("v1", "v2"), NewSpoke(both, back), NewSpoke(both, back)), "version v2 is given twice"},
-		"an interface for a type":       {Functions[runtime.Object](things("v1", "v2")), "runtime.Object is no pointer to a struct"},
+		"an interface for a type":       {Functions[runtime.Object](things("v1", "v2")), "runtime.Object is not a pointer to a struct"},
 		"objects without function":      {Objects(things("v1", "v2"), thing, nil), "the scheme and the function are needed"},
 		"unstructured without versions": {Unstructured(thing, nil, nothing), "there is one version, : nothing to convert"},
 		"unstructured without function": {Unstructured(thing, all, nil), "the function that converts is missing"},
 		"no group":                      {APIVersionOnly(schema.GroupKind{Kind: "Thing"}, "v1", "v2"), "group and kind are needed"},
-		"a version that is none":        {APIVersionOnly(thing, "v1", "2"), `version "2": `},
-		"a plural that is none":         {APIVersionOnly(thing, "v1", "v2").WithPlural("Things"), `plural "Things": `},
+		"an invalid version":            {APIVersionOnly(thing, "v1", "2"), `version "2": `},
+		"an invalid plural":             {APIVersionOnly(thing, "v1", "v2").WithPlural("Things"), `plural "Things": `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := tc.converter.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -90,7 +90,7 @@ func appendMetadata(dst []byte, in *rawobject.Object, came given, labels, annota
 	return append(dst, '}'), nil
 }
 
-var errNotUTF8 = errors.New("a key or a value is no valid UTF-8")
+var errNotUTF8 = errors.New("a key or a value is not valid UTF-8")
 
 func same(in *rawobject.Object, at rawobject.Span, encoded []byte) bool {
 	return bytes.Equal(at.Of(in.Raw), encoded)

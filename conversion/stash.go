@@ -33,7 +33,7 @@ func Stash(object metav1.Object, annotation string, value any) error {
 }
 
 // Restore decodes a value that [Stash] stored into into, and removes the annotation. If the
-// annotation is missing or invalid, found is false and into is unchanged. That is no error: any
+// annotation is missing or invalid, found is false and into is unchanged. That is not an error: any
 // user can edit an annotation, and an object that cannot be converted cannot be read.
 func Restore(object metav1.Object, annotation string, into any) (found bool) {
 	annotations := object.GetAnnotations()

@@ -253,7 +253,7 @@ func (t *typed) fill(ctx context.Context, src, out runtime.Object, from, to int)
 func newObject[T runtime.Object]() (runtime.Object, error) {
 	typ := reflect.TypeFor[T]()
 	if typ.Kind() != reflect.Pointer || typ.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%v is no pointer to a struct: name the Go type of the version", typ)
+		return nil, fmt.Errorf("%v is not a pointer to a struct: name the Go type of the version", typ)
 	}
 	return reflect.New(typ.Elem()).Interface().(runtime.Object), nil
 }

@@ -54,11 +54,11 @@ func (t *trees) convert(ctx context.Context, dst []byte, in *rawobject.Object, _
 	}
 	labels, _, err := unstructured.NestedStringMap(object.Object, "metadata", "labels")
 	if err != nil {
-		return dst, errors.New("metadata.labels is no map of strings")
+		return dst, errors.New("metadata.labels is not a map of strings")
 	}
 	annotations, _, err := unstructured.NestedStringMap(object.Object, "metadata", "annotations")
 	if err != nil {
-		return dst, errors.New("metadata.annotations is no map of strings")
+		return dst, errors.New("metadata.annotations is not a map of strings")
 	}
 	if dst, err = appendHead(dst, t.kind, t.versions[to]); err != nil {
 		return dst, err
@@ -78,7 +78,7 @@ func readTree(in *rawobject.Object) (map[string]any, error) {
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return nil, errors.New("is no JSON object")
+		return nil, errors.New("is not a JSON object")
 	}
 	if !in.At.ManagedFields.Empty() {
 		unstructured.RemoveNestedField(object, "metadata", "managedFields")

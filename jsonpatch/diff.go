@@ -67,7 +67,7 @@ func DiffRaw(raw []byte, before, after any) (Patch, error) {
 	}
 	e.node(&d.root, Replace)
 	if e.err != nil {
-		return nil, fmt.Errorf("the document is not what the object was decoded from: %w", e.err)
+		return nil, fmt.Errorf("the object was not decoded from this document: %w", e.err)
 	}
 	return e.patch, nil
 }

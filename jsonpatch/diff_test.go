@@ -512,7 +512,7 @@ func TestDiffOfValuesOfAnyType(t *testing.T) {
 		{"a pointer that becomes nil", &one, (*int64)(nil), `[{"op":"replace","path":"","value":null}]`, ""},
 		{"different pointers to equal values", &one, &other, `[]`, ""},
 		{"one pointer", twice, twice, `[]`, ""},
-		{"structs that are no pointers", customPath{Path: "a"}, customPath{Path: "b"}, `[{"op":"add","path":"/path","value":"b"}]`, ""},
+		{"structs that are not pointers", customPath{Path: "a"}, customPath{Path: "b"}, `[{"op":"add","path":"/path","value":"b"}]`, ""},
 		{"a list as the document", []any{int64(1), "a"}, []any{"a", int64(2)}, `[{"op":"remove","path":"/0"},{"op":"add","path":"/-","value":2}]`, ""},
 		{"one number in two types", map[string]any{"a": int64(1), "b": 2.0, "c": json.Number("3")}, map[string]any{"a": 1.0, "b": int32(2), "c": int64(3)}, `[]`, ""},
 		{"a number and its text", map[string]any{"a": int64(1)}, map[string]any{"a": "1"}, `[{"op":"add","path":"/a","value":"1"}]`, ""},

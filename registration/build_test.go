@@ -216,7 +216,7 @@ func TestBuildReportsEveryProblem(t *testing.T) {
 			webhooks: []admission.Webhook{{Name: "x"}, {Name: "y"}},
 			want:     []string{`name ""`, `webhook "x"`, `webhook "y"`},
 		},
-		"a bundle that is no PEM":      {config: outside("a"), bundle: []byte("ca"), want: []string{"no PEM certificate"}},
+		"a bundle that is not PEM":     {config: outside("a"), bundle: []byte("ca"), want: []string{"no PEM certificate"}},
 		"a bundle with a private key":  {config: outside("a"), bundle: append(key, bundle...), want: []string{"EC PRIVATE KEY"}},
 		"a bundle with a broken block": {config: outside("a"), bundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), want: []string{"does not parse"}},
 	} {

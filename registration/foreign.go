@@ -113,7 +113,7 @@ func (k *Keeper) noteForeign(o *object, desired desired, observed metav1.Object)
 	log := k.options.Logger.With("kind", o.kind(), "name", o.name())
 	switch {
 	case changed && text == "":
-		log.Info("no terms of other clients narrow the webhooks any more")
+		log.Info("terms of other clients no longer narrow the webhooks")
 	case changed:
 		log.Warn("terms of other clients narrow the webhooks", "terms", text, "refused", k.options.RefuseForeignTerms)
 	}

@@ -27,7 +27,7 @@ func TestAdopted(t *testing.T) {
 		{"more values excluded are stricter", "a notin (x,y)", "", "a notin (x)", "a notin (x,y)"},
 		{"fewer values selected are stricter", "a in (x)", "", "a in (x,y)", "a in (x)"},
 		{"without the label it has no excluded value", "!a", "", "a notin (x)", "!a"},
-		{"another value is no excluded one", "a=y", "", "a notin (x)", "a=y"},
+		{"another value is not an excluded one", "a=y", "", "a notin (x)", "a=y"},
 		{"a value is more than the label", "a=y", "", "a", "a=y"},
 		{"a term of ours is missing", "c=1", "", "a notin (x)", "a notin (x)"},
 		{"more values selected are not stricter", "a in (x,y)", "", "a in (x)", "a in (x)"},

@@ -154,7 +154,7 @@ func (k *Keeper) watchDefinitions(ctx context.Context) error {
 			return false
 		}
 		o.stop()
-		k.options.Logger.Info("the conversion stanza is left as it is: it is not managed any more", "kind", o.kind(), "name", o.name())
+		k.options.Logger.Info("the conversion stanza is left as it is: it is no longer managed", "kind", o.kind(), "name", o.name())
 		return true
 	})
 	k.mu.Unlock()

@@ -22,7 +22,7 @@ func verifyAnswer(webhook admission.Webhook, question *admissionv1.AdmissionRevi
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	var answer admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &answer); err != nil {
-		problem("the answer is no review: %v", err)
+		problem("the answer is not a review: %v", err)
 		return nil, problems
 	}
 	if answer.APIVersion != question.APIVersion || answer.Kind != question.Kind {

@@ -64,6 +64,6 @@ func TestVerifyAnswerKnowsTheRulesOfTheAPIServer(t *testing.T) {
 		})
 	}
 	if _, problems := verifyAnswer(admission.Webhook{}, &admissionv1.AdmissionReview{}, []byte("<html>")); len(problems) != 1 {
-		t.Errorf("what is no JSON gives %q", problems)
+		t.Errorf("what is not JSON gives %q", problems)
 	}
 }

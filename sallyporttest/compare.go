@@ -25,7 +25,7 @@ func comparison(want any, object []byte) (wanted, got string, err error) {
 	case runtime.Object:
 		typ := reflect.TypeOf(want)
 		if typ.Kind() != reflect.Pointer || reflect.ValueOf(want).IsNil() {
-			return "", "", fmt.Errorf("a %T is wanted, which is no pointer to an object", want)
+			return "", "", fmt.Errorf("a %T is wanted, which is not a pointer to an object", want)
 		}
 		actual := reflect.New(typ.Elem()).Interface().(runtime.Object)
 		if err := json.Unmarshal(object, actual); err != nil {

@@ -112,7 +112,7 @@ func RunWebhook(t testing.TB, webhook admission.Webhook, c Case) Result {
 func report(t testing.TB, webhook admission.Webhook, c Case) Result {
 	t.Helper()
 	if copies, ok := webhook.Handler.(interface{ CopyProblem() string }); ok && copies.CopyProblem() != "" {
-		t.Logf("warning: %s; what else copies these objects, such as caches, loses what was changed", copies.CopyProblem())
+		t.Logf("warning: %s; other code that copies these objects, such as caches, loses changes", copies.CopyProblem())
 	}
 	if c.Context == nil {
 		c.Context = t.Context()
@@ -242,7 +242,7 @@ func (r *runner) checkDecision(c Case, response *admission.Response) {
 	}
 	status := response.Status
 	if status == nil {
-		r.problem("it is denied without a status, so that nobody learns why; want %q", c.Denied)
+		r.problem("it is denied without a status, so that the client does not learn why; want %q", c.Denied)
 		return
 	}
 	if !strings.Contains(status.Message, c.Denied) && !strings.Contains(string(status.Reason), c.Denied) {
@@ -287,7 +287,7 @@ func (r *runner) checkObject(c Case, before, after, patch []byte) {
 	}
 	want, got, err := comparison(c.Want, after)
 	if err != nil {
-		r.problem("what the case wants cannot be compared: %v", err)
+		r.problem("the expected object cannot be compared: %v", err)
 		return
 	}
 	if want != got {

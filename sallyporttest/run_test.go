@@ -92,7 +92,7 @@ func TestRunReportsWhatIsWrongAndNothingElse(t *testing.T) {
 			Want:          "{kind: ConfigMap, apiVersion: v1, metadata: {name: c, labels: {a: b}}}",
 		}, nil},
 		{"another object", mutate(addLabel), sallyporttest.Case{Want: pod(nil)}, []string{"another object comes out:\n--- want\n+++ got\n"}},
-		{"a wish that is none", mutate(addLabel), sallyporttest.Case{Want: 7}, []string{"cannot be compared: a int is wanted"}},
+		{"an invalid wish", mutate(addLabel), sallyporttest.Case{Want: 7}, []string{"cannot be compared: a int is wanted"}},
 		{"a change that is not wanted", mutate(addLabel), sallyporttest.Case{Unchanged: true}, []string{"+    team: a"}},
 		{"no change", validate(nil), sallyporttest.Case{Unchanged: true, Want: pod(nil)}, nil},
 
@@ -163,7 +163,7 @@ func TestRunReportsWhatIsWrongAndNothingElse(t *testing.T) {
 		{"a kind that is not known", validate(nil), sallyporttest.Case{Review: sallyporttest.Create(pod(nil), sallyporttest.InScheme(runtime.NewScheme()))}, []string{"or say InScheme"}},
 		{"a file that is not there", validate(nil), sallyporttest.Case{Review: sallyporttest.FromFile("testdata/none.json")}, []string{"no such file"}},
 		{"a review without a request", validate(nil), sallyporttest.Case{Review: sallyporttest.Recorded([]byte(`{}`))}, []string{"it has no request"}},
-		{"a review that is none", validate(nil), sallyporttest.Case{Review: sallyporttest.Recorded([]byte(`[`))}, []string{"invalid Review"}},
+		{"an invalid review", validate(nil), sallyporttest.Case{Review: sallyporttest.Recorded([]byte(`[`))}, []string{"invalid Review"}},
 		{"a recorded review", mutate(addLabelToAny), sallyporttest.Case{Review: sallyporttest.FromFile("testdata/pod.json")}, nil},
 		{"version v1beta1", mutate(addLabel), sallyporttest.Case{Review: sallyporttest.Create(pod(nil), sallyporttest.InVersion("v1beta1")), Want: pod(addLabel)}, nil},
 	} {

@@ -31,7 +31,7 @@ func (r *runner) checkUnknownFields(ctx context.Context, c Case, envelope *admis
 	tree, err := decode(envelope.Request.Object.Raw)
 	object, ok := tree.(map[string]any)
 	if err != nil || !ok {
-		r.problem("the object of the review is no JSON object: %v", err)
+		r.problem("the object of the review is not a JSON object: %v", err)
 		return
 	}
 	sprinkle(object)

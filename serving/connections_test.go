@@ -62,7 +62,7 @@ func TestEviction(t *testing.T) {
 			}, []int{0}, 3},
 		"one that is idle when its first review comes counts once": {
 			[]step{{0, opened}, {0, review}, {0, active}, {0, idle}, {0, closed}, {1, opened}, {2, opened}, {3, opened}, {4, opened}}, []int{1}, 3},
-		"another request is no review": {
+		"another request is not a review": {
 			[]step{{0, opened}, {0, active}, {0, idle}, {1, opened}, {2, opened}, {3, opened}}, []int{0}, 3},
 		"where all are at work the new one is closed": {
 			[]step{{0, opened}, {1, opened}, {2, opened}, {0, active}, {1, active}, {2, active}, {3, opened}, {3, closed}}, []int{3}, 3},

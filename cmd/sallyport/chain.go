@@ -58,23 +58,23 @@ func newChainCommand() *cobra.Command {
 			"policy, timeout, and the rules, selectors and match conditions that include or exclude the request. They\n" +
 			"are evaluated as the API server does.\n\n" +
 			"RESOURCE has the format that kubectl accepts, such as pods, deployments.apps or pods/eviction. Without\n" +
-			"-f, everything that depends on the object is reported as maybe. The object is evaluated as it is in the\n" +
-			"file, without the API server's defaults.\n\n" +
+			"-f, everything that depends on the object is reported as maybe. The object in the file is evaluated as is,\n" +
+			"without the API server's defaults.\n\n" +
 			"With --evaluate, run the chain on the request, with the API server's own libraries: mutating policies and\n" +
 			"webhooks, reinvocation, pod security, validating policies and webhooks, each on the result of the one\n" +
-			"before. Each step shows what it changes and what it refuses, and why. Webhooks of Sallyport are answered\n" +
+			"before. Each step shows what it changes or refuses, and why. Sallyport's own webhooks are evaluated\n" +
 			"here; other webhooks are unknown, unless --call calls them. What depends on a field that the API\n" +
-			"server sets, such as the priority, is not known from files. A cluster's API server is asked by a dry run, also\n" +
-			"about a request that the steps allow: quotas, LimitRanges and its validation may refuse it.\n" +
+			"server sets, such as the priority, is unknown with files. With a cluster, a request that the steps allow is also\n" +
+			"sent to the API server as a dry run: quotas, LimitRanges and its validation may refuse it.\n" +
 			"See docs/chain.md.\n\n" +
-			"Exit status with --evaluate: 0 allowed, 3 refused, 1 anything else, such as a result that depends on\n" +
-			"what is not known.",
+			"Exit status with --evaluate: 0 allowed, 3 refused, 1 anything else, such as an unknown\n" +
+			"result.",
 		Example: "  sallyport chain pods -n team-a -f pod.yaml\n" +
 			"  sallyport chain deployments.apps -n team-a --operation UPDATE --as alice --all\n" +
 			"  sallyport chain pods -n team-a -f pod.yaml --with manifests/ --output json\n\n" +
-			"  # what the policies and webhooks of a cluster do to a pod\n" +
+			"  # evaluate a pod with the policies and webhooks of a cluster\n" +
 			"  sallyport chain pods -n team-a -f pod.yaml --as alice --evaluate\n\n" +
-			"  # what those of a repository do, in a pipeline\n" +
+			"  # the same with those of a repository, in a pipeline\n" +
 			"  sallyport chain pods -f pod.yaml --with policies/ --evaluate -o github",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -92,7 +92,7 @@ func newChainCommand() *cobra.Command {
 		flags.StringVar(&o.question.Name, "name", "", "`name` of the object, if no file is given")
 		flags.StringVar(&o.question.Operation, "operation", chainOperations[0], "`operation` of the request: "+cli.OneOf(chainOperations))
 		cli.CompleteChoices(cmd, "operation", chainOperations)
-		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; without it unknown, or with --evaluate you, or a user of no rights if there is no cluster")
+		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; the default is unknown, with --evaluate you, or without a cluster a user without permissions")
 		flags.StringArrayVar(&o.question.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks and policies", func() {
@@ -104,9 +104,9 @@ func newChainCommand() *cobra.Command {
 		flags.StringVar(&o.old, "old", "", "`file` with the old object for --operation UPDATE, if it differs")
 		cli.CompleteFiles(cmd, "old", manifest.Extensions...)
 		flags.BoolVar(&o.dryRun, "dry-run", false, "evaluate the request as a dry run, as of 'kubectl create --dry-run=server'")
-		flags.StringVar(&o.fieldManager, "field-manager", "", "`name` of the field manager of the request, such as kubectl-create or kubectl-client-side-apply; without it, what a policy reads of it is unknown")
-		flags.BoolVar(&o.call, "call", false, "call webhooks of others that can be reached, as a dry run, if they declare no side effects for it")
-		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although the result depends on what is not known")
+		flags.StringVar(&o.fieldManager, "field-manager", "", "`name` of the field manager of the request, such as kubectl-create or kubectl-client-side-apply; without it, policies that read it are unknown")
+		flags.BoolVar(&o.call, "call", false, "call other webhooks that can be reached, as a dry run, if they declare no side effects for it")
+		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although an input of the result is unknown")
 		addConfigFlag(cmd, &o.configFile)
 		addServerFlags(cmd, o.config, "webhooks")
 	})
@@ -263,7 +263,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 		}
 		for _, name := range []string{"dataset", "projectlimit"} {
 			if config.Has(name) {
-				run.Unknown = append(run.Unknown, "what the webhook "+name+" reads: it is not read from a cluster, --with takes it")
+				run.Unknown = append(run.Unknown, "inputs of the webhook "+name+": they are not read from a cluster, only from --with")
 			}
 		}
 	}

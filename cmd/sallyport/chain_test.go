@@ -109,7 +109,7 @@ func TestProblemsOfChainSayWhatToDo(t *testing.T) {
 		"no resource":                   {nil, []string{"a resource such as pods"}},
 		"two resources":                 {[]string{"pods", "services"}, []string{"got 2"}},
 		"a resource that nobody knows":  {[]string{"poods", "--with", everyWebhook}, []string{`no resource "poods"`}},
-		"an object of another resource": {[]string{"services", "-f", pod, "--with", everyWebhook}, []string{"is no services"}},
+		"an object of another resource": {[]string{"services", "-f", pod, "--with", everyWebhook}, []string{"is not of services"}},
 		"another namespace":             {[]string{"pods", "-n", "team-b", "-f", pod, "--with", everyWebhook}, []string{"--namespace says team-b"}},
 		"a namespace for a node":        {[]string{"nodes", "-n", "x", "--with", everyWebhook}, []string{"in no namespace"}},
 		"flags that contradict":         {[]string{"pods", "--operation", "create", "-o", "yaml", "--with", everyWebhook, "--context", "c"}, []string{`--operation "create"`, `--output "yaml"`, "--with replaces the cluster"}},

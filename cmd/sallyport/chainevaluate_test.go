@@ -101,7 +101,7 @@ func TestProblemsOfAnEvaluationSayWhatToDo(t *testing.T) {
 		"an old object of a creation":    {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--old", other}, []string{"--old requires --operation UPDATE"}},
 		"an old object of another name":  {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--operation", "UPDATE", "--old", other}, []string{"the old object is Pod team-a/other"}},
 		"a policy that does not compile": {[]string{"--evaluate", "-f", evaluatedPod, "--with", broken}, []string{"broken.yaml:", "MutatingAdmissionPolicy tier", "Syntax error"}},
-		"a configuration that is none":   {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--config", evaluatedPod}, []string{"SallyportConfiguration"}},
+		"an invalid configuration":       {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--config", evaluatedPod}, []string{"SallyportConfiguration"}},
 		"a webhook that does not exist":  {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--webhooks", "poddefaults"}, []string{`"poddefaults"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

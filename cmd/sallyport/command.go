@@ -18,14 +18,14 @@ func newCommand() *cobra.Command {
 		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), shows what they would do to an object without\n" +
 			"a cluster (review), prints the manifests to install (manifests), lists the ready-made webhooks\n" +
 			"(webhooks), checks the server's configuration (config), rotates its certificate authority\n" +
-			"(certificates), and removes what it registered (uninstall). It finds problems in any webhook\n" +
+			"(certificates), and removes its registration (uninstall). It finds problems in any webhook\n" +
 			"configurations (lint), lists the webhooks and policies for a request (chain), and diagnoses an\n" +
 			"installation (doctor). It checks that objects survive conversion\n" +
 			"(convert), and starts a project with webhooks of your own (init). It fetches reviews that servers have\n" +
-			"recorded (record), and answers them by another configuration (replay).\n\n" +
+			"recorded (record), and replays them against another configuration (replay).\n\n" +
 			"For the PodDefaults of a cluster it explains which of them apply to a pod (explain), and shows what they\n" +
 			"would change (diff), which workloads a new one would affect (preview), and which pods were created\n" +
-			"without them or differ from what they would get now (drift); in a browser, the same is on pages\n" +
+			"without them or differ from what they would get now (drift); the web console shows the same\n" +
 			"(console). Installed as kubectl-sallyport, the program is a kubectl plugin: kubectl sallyport explain\n" +
 			"pod/web-0.",
 		Version:       versionText(),

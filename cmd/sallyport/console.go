@@ -52,11 +52,11 @@ func newConsoleCommand() *cobra.Command {
 		Use:   "console [--port PORT]",
 		Short: "Serve the web console",
 		Long: "Serve web pages about admission in a cluster on a loopback address of this machine, and open them in the\n" +
-			"browser. The pages are read with your kubeconfig and your rights, and change nothing: what you may not\n" +
-			"read is shown as such. As with 'kubectl proxy', every user of this machine can open them as long as the\n" +
-			"command runs. It ends with Ctrl-C.\n\n" +
-			"With --user-header it serves the users that a proxy has authenticated, in a cluster for example, and reads\n" +
-			"with the rights of each: it impersonates the user that the header names. Only trusted proxies may send it.",
+			"browser. The pages use your kubeconfig and your permissions, are read-only, and mark what you may not read.\n" +
+			"As with 'kubectl proxy', every user of this machine can open them as long as the command runs. Press\n" +
+			"Ctrl-C to stop it.\n\n" +
+			"With --user-header it serves users that a proxy has authenticated, for example in a cluster, and reads with\n" +
+			"the permissions of each: it impersonates the user in the header. Only trusted proxies may send it.",
 		Example: "  sallyport console\n\n" +
 			"  # of another cluster, at a fixed address\n" +
 			"  sallyport console --context staging --namespace team-a --port 8765 --no-browser\n\n" +
@@ -72,7 +72,7 @@ func newConsoleCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Console", func() {
 		flags.TextVar(&o.bindAddress, "bind-address", netip.AddrFrom4([4]byte{127, 0, 0, 1}), "`address` to listen on; one that is not a loopback address requires --user-header")
 		flags.Uint16Var(&o.port, "port", 0, "`port` to listen on; 0 for any free port")
-		flags.BoolVar(&o.noBrowser, "no-browser", false, "print the address and open no browser")
+		flags.BoolVar(&o.noBrowser, "no-browser", false, "print the address without opening a browser")
 	})
 	cli.AddFlagGroup(cmd, "Behind a proxy", func() {
 		flags.StringVar(&o.proxy.UserHeader, "user-header", "", "`name` of the header with the user, such as kubeflow-userid or X-Forwarded-User")
@@ -113,7 +113,7 @@ func (o *consoleOptions) validate() error {
 	case !o.behind() && !o.bindAddress.IsLoopback():
 		errs = append(errs, fmt.Errorf("--bind-address %s: others would read with your rights; set --user-header, or choose a loopback address", o.bindAddress))
 	case o.behind() && len(o.networks) == 0 && o.clientCA == "":
-		errs = append(errs, errors.New("--user-header: set --trusted-networks or --client-ca-file too, because anybody could send the header"))
+		errs = append(errs, errors.New("--user-header: set --trusted-networks or --client-ca-file too, because otherwise any client can send the header"))
 	}
 	if (o.certFile == "") != (o.keyFile == "") {
 		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file belong together"))

@@ -20,7 +20,7 @@ func TestFlagsOfTheConsoleThatDoNotFit(t *testing.T) {
 		want string
 	}{
 		"an address that others reach":       {[]string{"--bind-address", "0.0.0.0"}, "others would read with your rights"},
-		"a header that anybody could send":   {[]string{"--user-header", "X-User"}, "anybody could send the header"},
+		"a header that any client can send":  {[]string{"--user-header", "X-User"}, "any client can send the header"},
 		"networks without a header":          {[]string{"--trusted-networks", "10.0.0.0/8"}, "only valid with --user-header"},
 		"a network that is an address":       {[]string{"--user-header", "X-User", "--trusted-networks", "10.0.0.1"}, "write a network such as 10.0.0.0/8"},
 		"client certificates without TLS":    {[]string{"--user-header", "X-User", "--client-ca-file", "ca.crt"}, "client certificates need TLS"},

@@ -167,8 +167,8 @@ func TestReviewOfAServerlessPodNamesWhatItLacks(t *testing.T) {
 				}
 				got := sallyportWith(t, pod, args...)
 				_, named, _ := strings.Cut(got.stderr, "note: Pod train: ")
-				named, command, _ := strings.Cut(named, " was not given: if the cluster has it, add to --with what 'kubectl get ")
-				if got.status != exitDenied || objects[named] == "" || !strings.Contains(command, " -o yaml' prints") {
+				named, command, _ := strings.Cut(named, " was not given: if the cluster has it, add the output of 'kubectl get ")
+				if got.status != exitDenied || objects[named] == "" || !strings.Contains(command, " -o yaml' to --with") {
 					t.Fatalf("status %d, it names %q:\n%s", got.status, named, got.stderr)
 				}
 				name := filepath.Join(folder, strings.NewReplacer(" ", "-", "/", "-").Replace(named)+".yaml")

@@ -18,7 +18,7 @@ func newDiffCommand() *cobra.Command {
 		Use:   "diff TYPE/NAME | -f FILE",
 		Short: "Show what the PodDefaults of a cluster would change in a pod",
 		Long: "Run injection with the PodDefaults of the cluster on pods or on the pod templates of workloads, and show\n" +
-			"the result, as 'sallyport review' does with files. For a running pod, the result is what it lacks.\n" +
+			"the result, as 'sallyport review' does with files. For a running pod, the result shows what is missing.\n" +
 			"The API server is asked about each resulting pod by a dry run, with your rights: quotas, LimitRanges,\n" +
 			"classes, ServiceAccounts, policies and its validation may refuse it. A refusal names the fields and what\n" +
 			"has set them. Nothing is written.\n\n" +

@@ -213,7 +213,7 @@ func TestLintNeverPassesInSilence(t *testing.T) {
 		"a field of a wrong type":            {strings.Replace(badHook, "timeoutSeconds: 3", "timeoutSeconds: many", 1), "timeoutSeconds: want int32, got string"},
 		"nothing at all":                     {"", "holds no object"},
 		"nothing but a document of no kind":  {"a: b\n", "no Kubernetes object"},
-		"bytes that are no text":             {"\x00\x01\x02", "not YAML"},
+		"bytes that are not text":            {"\x00\x01\x02", "not YAML"},
 		"an API version that cannot be read": {"apiVersion: a/b/c\nkind: Pod\n", "a/b/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestLintExplainsEveryRule(t *testing.T) {
 func TestProblemsInFlagsOfLintAreAllNamed(t *testing.T) {
 	sallyport(t, "lint").wantError(t, "-f FILE, --static-manifests-dir DIRECTORY or --cluster")
 	sallyport(t, "lint", "--severity", "bad", "-o", "xml", "--rule", "no-rule", "--ignore", "timeout", "--ignore", "nothing=x", "--context", "c").wantError(t,
-		`--severity "bad": choose error, warning or info`, `--output "xml"`, `no rule "no-rule"`, "write RULE=REASON", `no rule "nothing"`, "--context require --cluster")
+		`--severity "bad": choose error, warning or info`, `--output "xml"`, `no rule "no-rule"`, "want RULE=REASON", `no rule "nothing"`, "--context require --cluster")
 }
 
 func TestTheAnnotationOfRegistrationIsTheLinters(t *testing.T) {

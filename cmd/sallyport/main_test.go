@@ -133,7 +133,7 @@ func TestProblemsInTheCommandLineSayWhatToDo(t *testing.T) {
 		"an argument of serve":                       {[]string{"serve", "x"}, []string{`"x"`, "flags"}},
 		"an argument of manifests":                   {[]string{"manifests", "crd"}, []string{`"crd"`, "--part"}},
 		"an argument of version":                     {[]string{"version", "x"}, []string{`"x"`}},
-		"a number that is none":                      {[]string{"serve", "--secure-port", "https"}, []string{`"https"`, "--secure-port", "--help"}},
+		"an invalid number":                          {[]string{"serve", "--secure-port", "https"}, []string{`"https"`, "--secure-port", "--help"}},
 		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, `supported values: "api", "manifest", "none"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ func TestPodDefaultsAreDecodedStrictly(t *testing.T) {
 		"a mapping instead of a sequence": {head + "  env: {A: b}\n", ":9: spec.env: want a sequence, got a mapping"},
 		"a text instead of a number":      {head + "  tolerations:\n  - key: k\n    tolerationSeconds: soon\n", ":11: spec.tolerations[0].tolerationSeconds: want a number, got a string"},
 		"a text instead of a mapping":     {head + "  labels: a=b\n", ":9: spec.labels: want a mapping, got a string"},
-		"a quantity that is none":         {head + "  sidecars:\n  - name: s\n    resources:\n      limits:\n        cpu: much\n", ":13: spec.sidecars[0].resources.limits.cpu: quantities must match"},
+		"an invalid quantity":             {head + "  sidecars:\n  - name: s\n    resources:\n      limits:\n        cpu: much\n", ":13: spec.sidecars[0].resources.limits.cpu: quantities must match"},
 		"no name":                         {strings.Replace(head, "name: a", "labels: {}", 1), ":5: metadata.name: Required value: name or generateName is required"},
 		"an unknown field in a List":      {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: kubeflow.org/v1alpha1\n  kind: PodDefault\n  metadata: {name: a}\n  spec:\n    selector: {}\n    selectr: {}\n", `:9: unknown field "items[0].spec.selectr"`},
 		"an unknown field in JSON":        {"{\"apiVersion\": \"kubeflow.org/v1alpha1\", \"kind\": \"PodDefault\", \"metadata\": {\"name\": \"a\"},\n\n\"spec\": {\"selector\": {},\n\"selectr\": {}}}", `:4: unknown field "spec.selectr"`},
@@ -106,7 +106,7 @@ func TestAPodDefaultThatIsGivenTwiceIsToldOf(t *testing.T) {
 	second := strings.Replace(podDefaultYAML, "HTTP_PROXY", "LATER", 1)
 	with := file(t, "with.yaml", podDefaultYAML+"---\n"+second)
 	got := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with)
-	want := "warning: " + with + ":13: PodDefault default/proxy was given before, at " + with + ":1: this one counts\n"
+	want := "warning: " + with + ":13: PodDefault default/proxy was given before, at " + with + ":1: this one applies\n"
 	if got.status != exitOK || got.stderr != want || !strings.Contains(got.stdout, "LATER") || strings.Contains(got.stdout, "HTTP_PROXY") {
 		t.Errorf("status %d, stderr:\n%s\nstdout:\n%s", got.status, got.stderr, got.stdout)
 	}

@@ -129,13 +129,13 @@ func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
 		stdin string
 		texts []string
 	}{
-		"no file":                       {[]string{"--mode", "policy"}, "", []string{"--mode policy requires -f"}},
-		"an unknown mode":               {[]string{"--mode", "webhooks"}, "", []string{"--mode"}},
-		"a file for another mode":       {[]string{"--service", service, "-f", "-"}, "", []string{"-f requires --mode policy"}},
-		"flags of a server":             {[]string{"--mode", "policy", "-f", "-", "--service", service, "--part", "crd"}, "", []string{"--service cannot be used with --mode policy", "--part cannot"}},
-		"stdin twice":                   {[]string{"--mode", "policy", "-f", "-", "-f", "-"}, "", []string{"- is named more than once"}},
-		"no object":                     {[]string{"--mode", "policy", "-f", "-"}, "apiVersion: v1\nkind: List\nitems: []\n", []string{"there is no PodDefault"}},
-		"a name that is no container's": {[]string{"--mode", "policy", "-f", "testdata/poddefaults.yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: [A b]}}]\n")}, "", []string{"meshContainers[0]"}},
+		"no file":                          {[]string{"--mode", "policy"}, "", []string{"--mode policy requires -f"}},
+		"an unknown mode":                  {[]string{"--mode", "webhooks"}, "", []string{"--mode"}},
+		"a file for another mode":          {[]string{"--service", service, "-f", "-"}, "", []string{"-f requires --mode policy"}},
+		"flags of a server":                {[]string{"--mode", "policy", "-f", "-", "--service", service, "--part", "crd"}, "", []string{"--service cannot be used with --mode policy", "--part cannot"}},
+		"stdin twice":                      {[]string{"--mode", "policy", "-f", "-", "-f", "-"}, "", []string{"- is named more than once"}},
+		"no object":                        {[]string{"--mode", "policy", "-f", "-"}, "apiVersion: v1\nkind: List\nitems: []\n", []string{"there is no PodDefault"}},
+		"a name that is not a container's": {[]string{"--mode", "policy", "-f", "testdata/poddefaults.yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: [A b]}}]\n")}, "", []string{"meshContainers[0]"}},
 		"several objects and fields": {[]string{"--mode", "policy", "-f", "-"},
 			header + "metadata: {name: a, namespace: team}\nspec: {selector: {}, priorityClassName: x, conflictPolicy: Skip, env: [{name: A, value: s3cret}]}\n---\n" +
 				header + "metadata: {name: b, namespace: team}\nspec: {selector: {}, substitute: true, env: [{name: A, value: '2'}]}\n---\n" +
@@ -143,7 +143,7 @@ func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
 			[]string{
 				"team/a: spec.priorityClassName", "team/a: spec.conflictPolicy: Skip", "team/b: spec.substitute", "team/a and b: env A: they want different things",
-				"ClusterPodDefault c: policies are written for PodDefaults alone", "Pod p of v1 is no PodDefault",
+				"ClusterPodDefault c: policies are written for PodDefaults alone", "Pod p of v1 is not a PodDefault",
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {

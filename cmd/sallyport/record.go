@@ -58,7 +58,7 @@ func newRecordCommand() *cobra.Command {
 		flags.StringVar(&o.ServiceAccount, "as-service-account", "", "present a token of this service account, `namespace/name`, instead of your own credentials")
 	})
 	cli.AddFlagGroup(cmd, "Output", func() {
-		flags.DurationVar(&o.For, "for", 0, "also write what is recorded within this `duration`, ordered by time within each 2 seconds; 0 to read once")
+		flags.DurationVar(&o.For, "for", 0, "also write reviews recorded within this `duration`, ordered by time within each 2 seconds; 0 to read once")
 		flags.StringVarP(&o.output, "output", "o", "-", "`file` to write, one review a line; - for stdout")
 	})
 	cli.CompleteFiles(cmd, "output", "jsonl")

@@ -46,8 +46,8 @@ func TestAnAdmissionReviewIsReplayedAsItWasRecorded(t *testing.T) {
 		"a connection, which has no object":      {reviewOf("v1", "pods", "PodExecOptions", "operation: CONNECT, subResource: exec, name: web, namespace: a"), exitOK, "no webhook is called for CONNECT of PodExecOptions a/web"},
 		"its user":                               {reviewOf("v1", "namespaces", "Namespace", "operation: CREATE, name: third, namespace: third, object: "+namespace), exitDenied, "projectlimit"},
 		"an answer alone":                        {"{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, response: {allowed: true}}", exitError, "has no request"},
-		"a request that says nothing":            {"{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {uid: x}}", exitError, "no operation, no kind or no resource"},
-		"an object that is none":                 {reviewOf("v1", "pods", "Pod", "operation: CREATE, object: 1"), exitError, "want a mapping, got a number"},
+		"a request that says nothing":            {"{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {uid: x}}", exitError, "no operation, kind or resource"},
+		"an invalid object":                      {reviewOf("v1", "pods", "Pod", "operation: CREATE, object: 1"), exitError, "want a mapping, got a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := sallyportWith(t, tc.text, "review", "-f", "-", "--with", with, "--webhooks", "*")

@@ -36,17 +36,17 @@ func newReplayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay -f FILE [--config FILE] [--with FILE|FOLDER ...]",
 		Short: "Replay recorded requests against another configuration",
-		Long: "Replay reads requests that really came: recordings of serve (recording in its configuration),\n" +
+		Long: "Replay reads recorded requests: recordings of serve (recording in its configuration),\n" +
 			"AdmissionReviews with their responses, and kube-apiserver's audit log with request objects. It answers them\n" +
-			"by a configuration and PodDefaults of yours, and groups what is decided differently than it was or, with\n" +
-			"--before-config and --before-with, than by another configuration. Nothing is sent anywhere.\n\n" +
-			"Exit status: 0 all is decided as before, 2 something is not, 1 something could not be read, 4 all that could\n" +
-			"be compared is decided as before, and some requests could not (see --allow-unknown).",
-		Example: "  # what would the new PodDefaults change, for yesterday's pods?\n" +
+			"with your configuration and PodDefaults, and groups the decisions that differ from the recorded ones or,\n" +
+			"with --before-config and --before-with, from those of another configuration. It sends nothing.\n\n" +
+			"Exit status: 0 no decision differs, 2 some decisions differ, 1 an input could not be read, 4 no decision\n" +
+			"differs, but some requests could not be compared (see --allow-unknown).",
+		Example: "  # what would the new PodDefaults change in yesterday's pods?\n" +
 			"  sallyport replay -f reviews.jsonl --config new.yaml --with new/\n\n" +
-			"  # the same by an audit log, between two versions of the policies\n" +
+			"  # the same from an audit log, between two versions of the policies\n" +
 			"  sallyport replay -f audit.log --with new/ --before-with old/",
-		Args: cli.NoArguments("name the files with the requests by -f"),
+		Args: cli.NoArguments("pass the files with the requests with -f"),
 		RunE: cli.Interruptible(o.run),
 	}
 	flags := cmd.Flags()
@@ -55,9 +55,9 @@ func newReplayCommand() *cobra.Command {
 	})
 	cli.AddFlagGroup(cmd, "Configurations", func() {
 		flags.StringVar(&o.now.config, "config", "", "`file` with the configuration that answers")
-		flags.StringArrayVar(&o.now.with, "with", nil, "`file` or folder with what its webhooks read, such as PodDefaults; may be repeated")
+		flags.StringArrayVar(&o.now.with, "with", nil, "`file` or folder with objects for its webhooks, such as PodDefaults; may be repeated")
 		flags.StringVar(&o.before.config, "before-config", "", "`file` with a configuration to compare with, instead of the recorded decisions")
-		flags.StringArrayVar(&o.before.with, "before-with", nil, "`file` or folder with what the webhooks of --before-config read; may be repeated")
+		flags.StringArrayVar(&o.before.with, "before-with", nil, "`file` or folder with objects for the webhooks of --before-config; may be repeated")
 	})
 	for _, flag := range []string{"filename", "config", "with", "before-config", "before-with"} {
 		cli.CompleteFiles(cmd, flag, append(manifest.Extensions, "jsonl", "log")...)
@@ -72,7 +72,7 @@ func newReplayCommand() *cobra.Command {
 func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
 	err := cli.Choice("output", o.output, cli.TextOrJSON)
 	if len(o.files) == 0 {
-		err = errors.Join(err, errors.New("-f is needed: name a file with recorded requests, or - for stdin"))
+		err = errors.Join(err, errors.New("-f is required: a file with recorded requests, or - for stdin"))
 	}
 	err = errors.Join(err, manifest.StdinOnce(slices.Concat(o.files, o.now.with, o.before.with)))
 	run := recorded.Run{Files: o.files, Stdin: cmd.InOrStdin()}

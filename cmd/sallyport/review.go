@@ -26,11 +26,11 @@ func newReviewCommand() *cobra.Command {
 			"resulting object by a dry run, with your rights. A refusal names the fields and what has set them.\n\n" +
 			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else, such as objects that could\n" +
 			"not be reviewed, or of which it is not known whether the API server accepts them.",
-		Example: "  # what the PodDefaults of a file do to a pod, and which of them does what\n" +
+		Example: "  # apply the PodDefaults of a file to a pod, and show which of them makes each change\n" +
 			"  sallyport review -f pod.yaml --with poddefaults.yaml\n\n" +
-			"  # what a pipeline is about to apply, with the PodDefaults of a cluster\n" +
+			"  # review the objects of a pipeline with the PodDefaults of a cluster\n" +
 			"  kubectl get poddefaults -n team-a -o yaml | sallyport review -n team-a -f manifests/ --with -\n\n" +
-			"  # also what the API server itself would refuse\n" +
+			"  # also show refusals by the API server itself\n" +
 			"  sallyport review -n team-a -f manifests/ --with poddefaults/ --server\n\n" +
 			"  # a change of an object\n" +
 			"  kubectl get service web -o yaml | sallyport review --operation UPDATE -f service.yaml --old -\n\n" +

@@ -34,7 +34,7 @@ func (o *revisedOptions) command(cmd *cobra.Command, writes bool, run func(cmd *
 	o.AddNamespacedFlags(cmd)
 	if writes {
 		cli.AddFlagGroup(cmd, "Output", func() {
-			cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "let the API server check the change without storing it")
+			cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate the change on the API server without storing it")
 		})
 	}
 	return cmd
@@ -94,9 +94,9 @@ func newHistoryCommand() *cobra.Command {
 		Short: "List the revisions of a PodDefault, or show the spec of one",
 		Long: "List the recorded revisions of a PodDefault or ClusterPodDefault, which of them is current or stable, and\n" +
 			"the state of a rollout. TYPE is poddefault or clusterpoddefault.\n\n" +
-			"Exit status: 0, or 1 if that is not possible.",
+			"Exit status: 0 success, 1 error.",
 		Example: "  sallyport history poddefault/proxy -n team-a\n\n" +
-			"  # what revision 3 gives to pods\n" +
+			"  # what revision 3 adds to pods\n" +
 			"  sallyport history poddefault/proxy -n team-a --revision 3",
 	}, false, func(cmd *cobra.Command, r *injection.Revised) error {
 		if revision == "" {
@@ -122,7 +122,7 @@ func newRollbackCommand() *cobra.Command {
 		Long: "Give a PodDefault or ClusterPodDefault the spec of an earlier revision. Its description, rollout and limit\n" +
 			"of revisions stay. If it has a rollout, the steps apply to this change too, unless you give --now. A rollback\n" +
 			"to the stable revision ends a rollout. The output says which revision new pods get.\n\n" +
-			"Exit status: 0, or 1 if that is not possible.",
+			"Exit status: 0 success, 1 error.",
 		Example: "  # undo the last change, for all new pods at once\n" +
 			"  sallyport rollback poddefault/proxy -n team-a --now\n\n" +
 			"  sallyport rollback clusterpoddefault/proxy --to-revision 3 --dry-run",
@@ -154,7 +154,7 @@ func newPromoteCommand() *cobra.Command {
 		Short: "Promote a rollout to its next step",
 		Long: "Promote the rollout of a PodDefault or ClusterPodDefault to its next step without waiting. It is refused while\n" +
 			"the condition RolloutHealthy is False, unless you override it with --force.\n\n" +
-			"Exit status: 0, or 1 if that is not possible.",
+			"Exit status: 0 success, 1 error.",
 		Example: "  sallyport promote poddefault/proxy -n team-a\n\n" +
 			"  # skip the other steps\n" +
 			"  sallyport promote poddefault/proxy -n team-a --full\n\n" +
@@ -176,7 +176,7 @@ func newPromoteCommand() *cobra.Command {
 	})
 	cli.AddFlagGroup(cmd, "Input", func() {
 		cmd.Flags().BoolVar(&full, "full", false, "complete the rollout")
-		cmd.Flags().BoolVar(&force, "force", false, "promote although the condition RolloutHealthy is False, and print what that says")
+		cmd.Flags().BoolVar(&force, "force", false, "promote although the condition RolloutHealthy is False, and print its message")
 	})
 	return cmd
 }
@@ -188,7 +188,7 @@ func newAbortCommand() *cobra.Command {
 		Short: "Abort a rollout: all new pods get the stable revision",
 		Long: "Stop the rollout of a PodDefault or ClusterPodDefault: all new pods get the stable revision. The spec stays,\n" +
 			"and so do existing pods. The next change starts another rollout.\n\n" +
-			"Exit status: 0, or 1 if that is not possible.",
+			"Exit status: 0 success, 1 error.",
 		Example: "  sallyport abort poddefault/proxy -n team-a",
 	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
 		if err := r.Abort(cmd.Context()); err != nil {

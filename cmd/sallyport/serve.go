@@ -19,7 +19,7 @@ func newServeCommand() *cobra.Command {
 		Short: "Run the webhook server",
 		Long: "Serve the API server's admission reviews, manage the serving certificate, and register the webhooks: the\n" +
 			"webhook configurations are written once the server is ready, and then kept in sync.\n\n" +
-			"Flags cover what differs between installations. Limits, timeouts, lifetimes and the settings of single\n" +
+			"Flags cover the settings that differ between installations. Limits, timeouts, lifetimes and the settings of single\n" +
 			"webhooks are only in the file of --config: 'sallyport config print' shows all fields.\n\n" +
 			"On SIGTERM the server keeps serving while its endpoint is removed from the Service, and exits once all\n" +
 			"connections are closed; a second signal ends it immediately.",

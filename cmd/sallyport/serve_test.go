@@ -63,15 +63,15 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 		"a service and a URL": {
 			[]string{"--kubeconfig", kubeconfig, "--service", "a/b", "--url", "https://127.0.0.1"}, []string{"--service and --url exclude each other"},
 		},
-		"a service with a port that is none":  {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:https"}, []string{`"a/b:https"`, "1 to 65535"}},
+		"an invalid service with a port":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:https"}, []string{`"a/b:https"`, "1 to 65535"}},
 		"a service with port 0":               {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:0"}, []string{"1 to 65535"}},
-		"a service whose name is none":        {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: Invalid value"}},
+		"a service with an invalid name":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: Invalid value"}},
 		"a URL without TLS":                   {[]string{"--kubeconfig", kubeconfig, "--url", "http://127.0.0.1"}, []string{"--url: Invalid value: ", "https"}},
 		"files without a certificate":         {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files"}, []string{"certificate.certFile: Required value", "certificate.privateKeyFile: Required value"}},
 		"files that are of no use":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--tls-cert-file", "x", "--tls-ca-file", "y"}, []string{"--tls-cert-file: Forbidden: only with the source files", "--tls-ca-file: Forbidden: only with the source files"}},
 		"a Secret that is of no use":          {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "x", "--tls-private-key-file", "y", "--authority-secret", "a/b"}, []string{"--authority-secret: Forbidden"}},
 		"files that are not there":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"}, []string{"no.crt"}},
-		"a kubeconfig that is none":           {[]string{"--kubeconfig", file(t, "config", "{"), "--url", "https://127.0.0.1"}, []string{"--kubeconfig: "}},
+		"an invalid kubeconfig":               {[]string{"--kubeconfig", file(t, "config", "{"), "--url", "https://127.0.0.1"}, []string{"--kubeconfig: "}},
 		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "none"}, []string{"--service or --url is required"}},
 		"a password in the URL stays secret":  {[]string{"--kubeconfig", kubeconfig, "--url", "https://me:s3cret@127.0.0.1"}, []string{"--url: ", "user information"}},
 	} {

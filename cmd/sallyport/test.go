@@ -27,16 +27,16 @@ func newTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test FILE|FOLDER ...",
 		Short: "Run test cases for policies, without any cluster",
-		Long: "Test reviews the objects of each case by the webhooks that serve would host, and compares what comes\n" +
-			"out with what the case expects: allowed or denied, warnings, whole objects or parts of them, patches, and\n" +
+		Long: "Test reviews the objects of each case with the webhooks that serve would host, and compares the result\n" +
+			"with the expectations of the case: allowed or denied, warnings, whole objects or parts of them, patches, and\n" +
 			"which PodDefault wanted a change. A case stands in a file of kind Suite, or is a folder with object.yaml,\n" +
 			"with.yaml and want.yaml. A broken file does not stop the other cases. See docs/testing.md.\n\n" +
-			"Exit status: 0 all cases passed, 2 a case failed, 1 a case could not run, or depends on what is not known.",
+			"Exit status: 0 all cases passed, 2 a case failed, 1 a case could not run, or its result is unknown.",
 		Example: "  # all suites and cases below a folder\n" +
 			"  sallyport test policies/\n\n" +
 			"  # those about notebooks, each with its time\n" +
 			"  sallyport test policies/ --run notebook -v\n\n" +
-			"  # what comes out now is right: write it to the expected files\n" +
+			"  # accept the current results: write them to the expected files\n" +
 			"  sallyport test policies/ --update\n\n" +
 			"  # for a pipeline\n" +
 			"  sallyport test policies/ -o junit > results.xml",
@@ -55,14 +55,14 @@ func newTestCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Cases", func() {
 		flags.StringVar(&o.run, "run", "", "`regexp` of the cases to run, by SUITE/NAME (default all)")
 		flags.BoolVar(&o.FailOnWarnings, "fail-on-warnings", false, "fail a case on a warning that it does not expect")
-		flags.BoolVar(&o.AllowUnknown, "allow-unknown", false, "only warn of a case that depends on what is not among its files, such as a PriorityClass")
-		flags.BoolVar(&o.Update, "update", false, "write what comes out to the files with expected objects, patches and denials")
+		flags.BoolVar(&o.AllowUnknown, "allow-unknown", false, "only warn of a case whose result depends on an object that is missing from its files, such as a PriorityClass")
+		flags.BoolVar(&o.Update, "update", false, "write the results to the files with expected objects, patches and denials")
 		flags.IntVar(&o.Parallel, "parallel", 0, "`number` of cases that run at a time (default one a processor)")
 	})
 	cli.AddOutputFlag(cmd, &o.output, suite.Outputs)
 	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.StringVar(&o.color, "color", cli.ColorChoices[0], "`when` to color the text: "+cli.OneOf(cli.ColorChoices))
-		flags.BoolVarP(&o.verbose, "verbose", "v", false, "print also the cases that pass, and all notes")
+		flags.BoolVarP(&o.verbose, "verbose", "v", false, "also print passing cases and all notes")
 	})
 	cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	return cmd

@@ -29,10 +29,10 @@ func newTopCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [--window DURATION] [--watch]",
 		Short: "Show which webhooks and policies slow down API requests",
-		Long: "Top reads what the API server counts about admission: how often each webhook and policy was asked, by\n" +
-			"operation, how long that took, and how it ended. Those that requests waited for longest stand first.\n" +
+		Long: "Top reads the API server's metrics of admission: how often it called each webhook and policy, by\n" +
+			"operation, how long that took, and the result. Those that requests waited for longest come first.\n" +
 			"Percentiles are estimates: the API server counts calls in ranges. Timeouts are among the failed calls;\n" +
-			"the API server does not count them apart. Of several API servers, one answers, and counts for itself.\n\n" +
+			"the API server does not count them apart. Of several API servers, one answers, with its own counters.\n\n" +
 			"It needs the right to get the non-resource URL /metrics.",
 		Example: "  # within the next 10 seconds\n" +
 			"  sallyport top\n\n" +
@@ -45,8 +45,8 @@ func newTopCommand() *cobra.Command {
 	}
 	o.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Time", func() {
-		cmd.Flags().DurationVar(&o.window, "window", 10*time.Second, "how `long` to count; 0 for since the API server started")
-		cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "count again and again, until interrupted")
+		cmd.Flags().DurationVar(&o.window, "window", 10*time.Second, "`duration` to measure; 0 for the time since the API server started")
+		cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "repeat until interrupted")
 	})
 	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd

@@ -125,7 +125,7 @@ func uninstall(ctx context.Context, t *testing.T, config *rest.Config, port int)
 	nobody := rest.CopyConfig(config)
 	nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
 	_, err := run(t, append(args(nobody), "--force")...)
-	if err == nil || !strings.Contains(err.Error(), `User "nobody" cannot get resource`) || !strings.Contains(err.Error(), "somebody who may") {
+	if err == nil || !strings.Contains(err.Error(), `User "nobody" cannot get resource`) || !strings.Contains(err.Error(), "a kubeconfig that has the permission") {
 		t.Errorf("without rights: %v", err)
 	}
 

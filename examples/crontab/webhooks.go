@@ -15,7 +15,7 @@ import (
 
 const defaultImage = "my-awesome-cron-image"
 
-// setDefaults fills in what the author left out.
+// setDefaults sets fields that the author left empty.
 func setDefaults(_ context.Context, cronTab *v1.CronTab) error {
 	if cronTab.Spec.Image == "" {
 		cronTab.Spec.Image = defaultImage

@@ -28,7 +28,7 @@ func convert(_ context.Context, object *unstructured.Unstructured, version strin
 	case "v2":
 		hostPort, there, err := unstructured.NestedString(object.Object, "hostPort")
 		if err != nil {
-			return errors.New("hostPort is no string")
+			return errors.New("hostPort is not a string")
 		}
 		if !there {
 			return nil
@@ -44,7 +44,7 @@ func convert(_ context.Context, object *unstructured.Unstructured, version strin
 		port, hasPort, errPort := unstructured.NestedString(object.Object, "port")
 		switch {
 		case errHost != nil || errPort != nil:
-			return errors.New("host or port is no string")
+			return errors.New("host or port is not a string")
 		case !hasHost && !hasPort:
 			return nil
 		}
@@ -78,7 +78,7 @@ func (a *anyKind) answer(ctx context.Context, w http.ResponseWriter, call servin
 }
 
 // kindIn is the kind of the first object in a review, and some other one if there is
-// none or the body is no review: what is wrong is then said by who reads all of it.
+// none or the body is not a review: what is wrong is then said by who reads all of it.
 func kindIn(body []byte) string {
 	var review struct {
 		Request struct {

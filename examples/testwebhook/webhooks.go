@@ -204,7 +204,7 @@ func checkData[T runtime.Object](dataOf func(T) (map[string]string, error), unwa
 func topLevelData(object *unstructured.Unstructured) (map[string]string, error) {
 	data, _, err := unstructured.NestedStringMap(object.Object, "data")
 	if err != nil { // its text holds the value
-		return nil, refusal("data is no map of strings")
+		return nil, refusal("data is not a map of strings")
 	}
 	return data, nil
 }

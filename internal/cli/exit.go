@@ -50,5 +50,5 @@ func ErrUnknown(what []string) error {
 	if n := len(what) - 1; n > 0 {
 		more = fmt.Sprintf(", and %d more", n)
 	}
-	return fmt.Errorf("the result depends on what is not known: %s%s; --allow-unknown accepts that", what[0], more)
+	return fmt.Errorf("the result depends on unknown inputs: %s%s; --allow-unknown accepts that", what[0], more)
 }

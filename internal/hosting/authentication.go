@@ -56,14 +56,14 @@ var privatePathsChoices = []string{PrivatePathsAuto, "true", "false"}
 func (s *AuthenticationSettings) AddFlags(cmd *cobra.Command, modes []string) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.Mode, "authentication", cmp.Or(s.Mode, AuthenticationNone),
-		"`mode` of authentication of callers of admission webhooks: "+cli.OneOf(modes)+"; unless it is none, the API server's AdmissionConfiguration must name the credentials to present")
+		"`mode` of authentication of callers of admission webhooks: "+cli.OneOf(modes)+"; with client-ca or delegated, the API server's AdmissionConfiguration must name the credentials to present")
 	flags.StringVar(&s.ClientCAFile, "client-ca-file", s.ClientCAFile,
 		"with --authentication client-ca: `file` with the PEM-encoded CA bundle that verifies client certificates; reloaded when it changes")
 	flags.StringSliceVar(&s.ClientCommonNames, "client-common-names", s.ClientCommonNames,
 		"with --authentication client-ca: accepted common `names` of client certificates; if empty, any certificate signed by the CA is accepted")
 	metrics := metricsModes(modes)
 	flags.StringVar(&s.Metrics, "metrics-authentication", cmp.Or(s.Metrics, AuthenticationNone),
-		"`mode` of authentication of readers of /metrics: "+cli.OneOf(metrics)+"; unless it is none, the port serves TLS with the certificate of the webhooks, and probes still need no credentials")
+		"`mode` of authentication of readers of /metrics: "+cli.OneOf(metrics)+"; with delegated, the port serves TLS with the certificate of the webhooks, and probes still need no credentials")
 	cli.CompleteChoices(cmd, "metrics-authentication", metrics)
 	flags.StringVar(&s.PrivatePaths, "private-paths", cmp.Or(s.PrivatePaths, "false"),
 		"`mode` of private paths, which have an unguessable segment to protect the webhooks where the API server cannot be configured to authenticate itself: "+
@@ -138,7 +138,7 @@ func (s *AuthenticationSettings) Tell(logger *slog.Logger, shared bool) {
 	switch {
 	case cmp.Or(s.Mode, AuthenticationNone) != AuthenticationNone:
 	case mode == PrivatePathsNever || mode == PrivatePathsAuto && !shared:
-		logger.Warn("any client that reaches the port may call the webhooks, and sees in the responses what would be changed: " +
+		logger.Warn("any client that reaches the port may call the webhooks, and sees the changes in the responses: " +
 			"see --private-paths and --authentication in docs/security.md")
 	default:
 		logger.Info("callers are not authenticated; only clients that can read the webhook configurations know the paths", "private-paths", mode)

@@ -92,18 +92,18 @@ func Command(a Application) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "manifests --service NAMESPACE/NAME | --url URL",
-		Short: "Print what to install in a cluster: " + strings.Join(parts, ", "),
-		Long: "Manifests prints YAML for kubectl apply, derived from the same definitions that the server has. Give it\n" +
-			"the flags that the server gets: the rights that it prints are those which such a server needs, and the\n" +
-			"containers of --part workload get the same flags.\n\n" +
+		Short: "Print manifests to install in a cluster: " + strings.Join(parts, ", "),
+		Long: "Manifests prints YAML for kubectl apply, derived from the server's own definitions. Pass the flags of the\n" +
+			"server: the permissions are those that a server with these flags needs, and the containers of\n" +
+			"--part workload get the same flags.\n\n" +
 			"A server that registers itself (--registration api, the default) writes the webhook configurations and\n" +
-			"conversion stanzas when it is ready, and needs the other parts only. Print them for --registration none.",
-		Example: "  # all that a server in a cluster needs, which registers itself\n" +
+			"conversion stanzas when it is ready, and needs only the other parts. Print them for --registration none.",
+		Example: "  # everything for a server that registers itself in the cluster\n" +
 			"  " + a.Name + " manifests --service " + a.Name + "-system/" + a.Name + " --part " + strings.Join(parts[:len(parts)-1], ",") + " \\\n" +
 			"    --image registry.example.com/" + a.Name + ":v1 | kubectl apply -f -\n\n" +
-			"  # the rights alone, for a Deployment of one's own\n" +
+			"  # only the permissions, for your own Deployment\n" +
 			"  " + a.Name + " manifests --service " + a.Name + "-system/" + a.Name + " --part rbac",
-		Args:         cli.NoArguments("choose by --part what is printed"),
+		Args:         cli.NoArguments("choose the parts with --part"),
 		SilenceUsage: true,
 	}
 	flags := cmd.Flags()
@@ -136,7 +136,7 @@ func (m *manifestsCommand) addWorkloadFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.workload.Image, "image", "", "with --part workload: the `image` of the server, whose entry point is this program")
 	flags.Int32Var(&m.workload.Replicas, "replicas", 2, "with --part workload: `number` of servers")
 	flags.StringVar(&m.workload.PriorityClass, "priority-class", "",
-		"with --part workload: `name` of the pods' priority class, for example system-cluster-critical where many wait for these webhooks; empty for none")
+		"with --part workload: `name` of the pods' priority class, for example system-cluster-critical if the cluster depends on these webhooks; empty for none")
 	flags.StringVar(&m.workload.TLSSecret, "tls-secret", "",
 		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
 	m.resources.addFlags(flags)

@@ -78,7 +78,7 @@ func UninstallCommand(of Uninstaller) *cobra.Command {
 	o := uninstallOptions{Flags: of.Flags, of: of, crds: of.CRDs}
 	cmd := &cobra.Command{
 		Use:          "uninstall --service NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
-		Short:        "Remove what a server registered",
+		Short:        "Remove the registration of a server",
 		Long:         of.Long,
 		Example:      of.Example,
 		Args:         cli.NoArguments("use flags"),

@@ -60,7 +60,7 @@ type Workload struct {
 func (w *Workload) Validate(r *hosting.RegistrationSettings, certificate *hosting.CertificateSettings, authentication string) error {
 	var errs []error
 	if w.Image == "" {
-		errs = append(errs, errors.New("--part workload needs --image: nobody else can know which image the server has"))
+		errs = append(errs, errors.New("--part workload needs --image"))
 	}
 	if r.Service == "" {
 		errs = append(errs, errors.New("--part workload needs --service: it is for a server in the cluster"))

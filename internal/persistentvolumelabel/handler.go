@@ -138,7 +138,7 @@ func forbidden(v *volume, err error) *admission.Response {
 }
 
 func notAVolume() *admission.Response {
-	return admission.BadRequest("the request's object is no persistent volume: it is no JSON object, or its metadata, spec, source or node affinity are none")
+	return admission.BadRequest("not a persistent volume: metadata, spec, source or nodeAffinity is missing or invalid")
 }
 
 var errNotAVolume = errors.New("no persistent volume")

@@ -122,15 +122,15 @@ func TestEveryProviderHasASource(t *testing.T) {
 func TestWhatIsNoVolumeIsRefusedWithoutItsValues(t *testing.T) {
 	webhook := newWebhooks(t, nil, []byte("labels: {a: b}"))[0]
 	for name, raw := range map[string]string{
-		"an array": "[1]", "a spec that is none": `{"spec":"canary"}`, "metadata that are none": `{"metadata":"canary"}`,
-		"labels that are none":                   `{"metadata":{"labels":"canary"},"spec":{"cinder":{"volumeID":"a"}}}`,
-		"annotations that are none":              `{"metadata":{"annotations":["canary"]}}`,
-		"a zone that is no string":               `{"metadata":{"labels":{"topology.kubernetes.io/zone":7}}}`,
-		"a source that is none":                  `{"spec":{"cinder":"canary"}}`,
-		"an id that is none":                     `{"spec":{"cinder":{"volumeID":["canary"]}}}`,
-		"a node affinity that is none":           `{"spec":{"nodeAffinity":"canary","cinder":{"volumeID":"a"}}}`,
-		"a term that is none":                    `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[null]}},"cinder":{"volumeID":"a"}}}`,
-		"an expression that is none":             `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":["canary"]}]}},"cinder":{"volumeID":"a"}}}`,
+		"an array": "[1]", "an invalid spec": `{"spec":"canary"}`, "invalid metadata": `{"metadata":"canary"}`,
+		"invalid labels":                         `{"metadata":{"labels":"canary"},"spec":{"cinder":{"volumeID":"a"}}}`,
+		"invalid annotations":                    `{"metadata":{"annotations":["canary"]}}`,
+		"a zone that is not a string":            `{"metadata":{"labels":{"topology.kubernetes.io/zone":7}}}`,
+		"an invalid source":                      `{"spec":{"cinder":"canary"}}`,
+		"an invalid id":                          `{"spec":{"cinder":{"volumeID":["canary"]}}}`,
+		"an invalid node affinity":               `{"spec":{"nodeAffinity":"canary","cinder":{"volumeID":"a"}}}`,
+		"an invalid term":                        `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[null]}},"cinder":{"volumeID":"a"}}}`,
+		"an invalid expression":                  `{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":["canary"]}]}},"cinder":{"volumeID":"a"}}}`,
 		"what no Go type takes is not repeated":  `{"spec":{"cinder":{"volumeID":"c"},"capacity":"canary"}}`,
 		"what no Go type takes, in the metadata": `{"metadata":{"finalizers":"canary"},"spec":{"cinder":{"volumeID":"b"}}}`,
 	} {

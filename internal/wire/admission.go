@@ -102,7 +102,7 @@ func (a *Admission) check(req *admissionv1.AdmissionRequest, resp *admission.Res
 		return fmt.Errorf("the handler returned a patch for a request without an object, operation %s", brief(string(req.Operation)))
 	}
 	if err := resp.Patch.Validate(); err != nil {
-		return fmt.Errorf("the handler returned a patch that is none: %w", err)
+		return fmt.Errorf("the handler returned an invalid patch: %w", err)
 	}
 	return checkIdentity(req, resp.Patch)
 }

@@ -218,15 +218,15 @@ func TestFaultsAreHTTPErrors(t *testing.T) {
 		},
 		"a patch with an unknown operation": {
 			handler: always(admission.Patched(jsonpatch.Patch{{Op: "merge", Path: "/a"}}), nil), code: 500,
-			text: `the handler returned a patch that is none: operation 0: unknown operation "merge"`,
+			text: `the handler returned an invalid patch: operation 0: unknown operation "merge"`,
 		},
 		"a patch without a value": {
 			handler: always(admission.Patched(append(jsonpatch.Patch{}, somePatch[0], jsonpatch.Operation{Op: "add", Path: "/a"})), nil), code: 500,
-			text: "the handler returned a patch that is none: operation 1: add /a: the value is missing or no JSON",
+			text: "the handler returned an invalid patch: operation 1: add /a: the value is missing or no JSON",
 		},
-		"a patch with a path that is none": {
+		"an invalid patch with a path": {
 			handler: always(admission.Patched(jsonpatch.Patch{{Op: "remove", Path: "a"}}), nil), code: 500,
-			text: `the handler returned a patch that is none: operation 0: remove: path: pointer "a" does not begin with a slash`,
+			text: `the handler returned an invalid patch: operation 0: remove: path: pointer "a" does not begin with a slash`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,9 +285,9 @@ func TestWhatTheCallerDidWrongIs4xx(t *testing.T) {
 		"GET":                           {good, func(r *http.Request) { r.Method = "GET" }, 405, "reviews are sent with POST"},
 		"PUT":                           {good, func(r *http.Request) { r.Method = "PUT" }, 405, "reviews are sent with POST"},
 		"an empty body":                 {"", nil, 400, "the body is empty; send an AdmissionReview"},
-		"white space":                   {" ", nil, 400, "the body is no AdmissionReview: the end in the middle: expected an object for the review at byte 1"},
-		"half a review":                 {good[:30], nil, 400, "the body is no AdmissionReview: the end in a string at byte 30"},
-		"YAML":                          {"kind: AdmissionReview", nil, 400, "the body is no AdmissionReview: expected an object for the review at byte 0"},
+		"white space":                   {" ", nil, 400, "the body is not an AdmissionReview: the end in the middle: expected an object for the review at byte 1"},
+		"half a review":                 {good[:30], nil, 400, "the body is not an AdmissionReview: the end in a string at byte 30"},
+		"YAML":                          {"kind: AdmissionReview", nil, 400, "the body is not an AdmissionReview: expected an object for the review at byte 0"},
 		"another kind":                  {`{"kind":"Pod"}`, nil, 400, `the body is of kind "Pod"; send an AdmissionReview`},
 		"a body that is too large":      {good, tooLarge, 413, fmt.Sprintf("the review is larger than %d bytes", len(good)-1)},
 		"a body that breaks off":        {good, func(r *http.Request) { r.Body = io.NopCloser(brokenReader{}) }, 400, "reading the review: the line is broken"},

@@ -112,7 +112,7 @@ func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []
 
 func (c *Conversion) convert(ctx context.Context, dst []byte, object *rawobject.Object, review *conversionReview) ([]byte, error) {
 	if object.Raw[0] != '{' {
-		return dst, errors.New("is no JSON object")
+		return dst, errors.New("is not a JSON object")
 	}
 	if object.At.Metadata.Empty() {
 		return dst, errors.New("has no metadata")

@@ -135,23 +135,23 @@ func TestAnObjectThatFailsFailsTheReview(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body, want, logged string
 	}{
-		"the converter says why":    {conversionReviewOf(beta, good, crontab("a", `,"do":"fail"`), good), `object 1, CronTab "default/a": spec.cronSpec must have five fields`, "five fields"},
-		"the converter panics":      {conversionReviewOf(beta, crontab("a", `,"do":"panic"`)), `object 0, CronTab "default/a": the converter panicked`, "value of type string"},
-		"the converter is wrong":    {conversionReviewOf(beta, crontab("a", `,"do":"break"`)), `object 0, CronTab "default/a": the converter panicked`, "nil pointer"},
-		"the converter renames":     {conversionReviewOf(beta, good, good, crontab("a", `,"do":"rename"`)), `object 2, CronTab "default/a": the converter has changed metadata.name, which must stay`, "metadata.name"},
-		"no metadata":               {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"CronTab"}`), `object 0, CronTab "": has no metadata`, "metadata"},
-		"metadata that are a list":  {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":["hunter2"]}`), `object 0, CronTab "": has no metadata`, "metadata"},
-		"something else":            {conversionReviewOf(beta, `"hunter2"`), `object 0, object "": is no JSON object`, "object"},
-		"a number out of range":     {conversionReviewOf(beta, crontab("a", `,"x":1e999`)), `object 0, CronTab "default/a": cannot be decoded: at byte 105: the number is out of range`, "range"},
-		"another kind":              {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"Hat","metadata":{}}`), `object 0, Hat "": there is no converter for kind "Hat" of group "stable.example.com" here: correct the conversion of its CustomResourceDefinition`, "Hat"},
-		"a kind that is a number":   {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":7,"metadata":{}}`), `object 0, object "": there is no converter for kind "" of group "stable.example.com" here: correct the conversion of its CustomResourceDefinition`, "kind"},
-		"another group":             {conversionReviewOf("hats.example.com/v1", good), `object 0, CronTab "default/good": its group is "stable.example.com", and the wanted version is "hats.example.com/v1"`, "group"},
-		"a version that is unknown": {conversionReviewOf("stable.example.com/v9", good), `object 0, CronTab "default/good": there is no converter to version "v9": there are v1, v1beta1`, "v9"},
-		"an unknown source version": {conversionReviewOf(beta, strings.Replace(good, "/v1", "/v9", 1)), `object 0, CronTab "default/good": has version "v9", from which there is no converter: there are v1, v1beta1`, "v9"},
-		"no wanted version":         {conversionReviewOf("", good), "the ConversionReview's request has no desiredAPIVersion", ""},
-		"objects that are no list":  {strings.Replace(conversionReviewOf(beta), "[]", `"hunter2"`, 1), "the body is no ConversionReview: expected a list for request.objects at byte ", ""},
-		"a name twice in an object": {conversionReviewOf(beta, crontab("a", `,"hunter2":1,"hunter2":2`)), "the body is no ConversionReview: a name that its object has before at byte ", ""},
-		"an object nested too deep": {conversionReviewOf(beta, crontab("a", `,"x":`+nested(256, "1"))), "the body is no ConversionReview: nested deeper than 256 levels at byte ", ""},
+		"the converter says why":      {conversionReviewOf(beta, good, crontab("a", `,"do":"fail"`), good), `object 1, CronTab "default/a": spec.cronSpec must have five fields`, "five fields"},
+		"the converter panics":        {conversionReviewOf(beta, crontab("a", `,"do":"panic"`)), `object 0, CronTab "default/a": the converter panicked`, "value of type string"},
+		"the converter is wrong":      {conversionReviewOf(beta, crontab("a", `,"do":"break"`)), `object 0, CronTab "default/a": the converter panicked`, "nil pointer"},
+		"the converter renames":       {conversionReviewOf(beta, good, good, crontab("a", `,"do":"rename"`)), `object 2, CronTab "default/a": the converter has changed metadata.name, which must stay`, "metadata.name"},
+		"no metadata":                 {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"CronTab"}`), `object 0, CronTab "": has no metadata`, "metadata"},
+		"metadata that are a list":    {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":["hunter2"]}`), `object 0, CronTab "": has no metadata`, "metadata"},
+		"something else":              {conversionReviewOf(beta, `"hunter2"`), `object 0, object "": is not a JSON object`, "object"},
+		"a number out of range":       {conversionReviewOf(beta, crontab("a", `,"x":1e999`)), `object 0, CronTab "default/a": cannot be decoded: at byte 105: the number is out of range`, "range"},
+		"another kind":                {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"Hat","metadata":{}}`), `object 0, Hat "": there is no converter for kind "Hat" of group "stable.example.com" here: correct the conversion of its CustomResourceDefinition`, "Hat"},
+		"a kind that is a number":     {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":7,"metadata":{}}`), `object 0, object "": there is no converter for kind "" of group "stable.example.com" here: correct the conversion of its CustomResourceDefinition`, "kind"},
+		"another group":               {conversionReviewOf("hats.example.com/v1", good), `object 0, CronTab "default/good": its group is "stable.example.com", and the wanted version is "hats.example.com/v1"`, "group"},
+		"a version that is unknown":   {conversionReviewOf("stable.example.com/v9", good), `object 0, CronTab "default/good": there is no converter to version "v9": there are v1, v1beta1`, "v9"},
+		"an unknown source version":   {conversionReviewOf(beta, strings.Replace(good, "/v1", "/v9", 1)), `object 0, CronTab "default/good": has version "v9", which has no converter: want one of v1, v1beta1`, "v9"},
+		"no wanted version":           {conversionReviewOf("", good), "the ConversionReview's request has no desiredAPIVersion", ""},
+		"objects that are not a list": {strings.Replace(conversionReviewOf(beta), "[]", `"hunter2"`, 1), "the body is not a ConversionReview: expected a list for request.objects at byte ", ""},
+		"a name twice in an object":   {conversionReviewOf(beta, crontab("a", `,"hunter2":1,"hunter2":2`)), "the body is not a ConversionReview: a name that its object has before at byte ", ""},
+		"an object nested too deep":   {conversionReviewOf(beta, crontab("a", `,"x":`+nested(256, "1"))), "the body is not a ConversionReview: nested deeper than 256 levels at byte ", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serveConversion(t)
@@ -180,13 +180,13 @@ func TestWhatIsNoConversionReviewIsAnHTTPError(t *testing.T) {
 		want string
 	}{
 		"nothing":               {``, 400, "the body is empty"},
-		"text":                  {`hello`, 400, "the body is no ConversionReview: expected an object for the review at byte 0"},
+		"text":                  {`hello`, 400, "the body is not a ConversionReview: expected an object for the review at byte 0"},
 		"an AdmissionReview":    {review(`{"uid":"u"}`), 400, `the body is of kind "AdmissionReview"; send a ConversionReview`},
 		"a version to come":     {strings.Replace(conversionReviewOf(beta), conversionV1, "apiextensions.k8s.io/v2", 1), 400, `ConversionReview of version "apiextensions.k8s.io/v2"; send apiextensions.k8s.io/v1 or apiextensions.k8s.io/v1beta1`},
 		"no request":            {`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1"}`, 400, "the ConversionReview has no request"},
 		"a null request":        {`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":null}`, 400, "the ConversionReview has no request"},
 		"no uid":                {strings.Replace(conversionReviewOf(beta), testUID, "", 1), 400, "the ConversionReview's request has no uid"},
-		"half of a review":      {`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"objects":[{`, 400, "the body is no ConversionReview: the end in the middle"},
+		"half of a review":      {`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"objects":[{`, 400, "the body is not a ConversionReview: the end in the middle"},
 		"a broken one, another": {`{"kind":"Hat","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u"},`, 400, `the body is of kind "Hat"; send a ConversionReview`},
 	} {
 		t.Run(name, func(t *testing.T) {

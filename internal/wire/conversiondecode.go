@@ -60,7 +60,7 @@ func decodeConversion(body []byte) (review conversionReview, err error) {
 		review.uid = "" // nothing to answer
 		return review, fmt.Errorf("the body is of kind %s; send a ConversionReview", brief(kind))
 	case err != nil:
-		return review, fmt.Errorf("the body is no ConversionReview: %w", err)
+		return review, fmt.Errorf("the body is not a ConversionReview: %w", err)
 	case kind != "ConversionReview":
 		review.uid = ""
 		return review, fmt.Errorf("the body is of kind %s; send a ConversionReview", brief(kind))

@@ -48,7 +48,7 @@ func decodeReview(body []byte) (version string, req *admissionv1.AdmissionReques
 	})
 	switch {
 	case err != nil:
-		return "", nil, fmt.Errorf("the body is no AdmissionReview: %w", err)
+		return "", nil, fmt.Errorf("the body is not an AdmissionReview: %w", err)
 	case kind != "AdmissionReview":
 		return "", nil, fmt.Errorf("the body is of kind %s; send an AdmissionReview", brief(kind))
 	case !reviewversion.In(admissionGroup, version):

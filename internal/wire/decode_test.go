@@ -202,7 +202,7 @@ func TestDecodeReviewLeavesObjectsAsTheyCame(t *testing.T) {
 }
 
 func TestDecodeReviewRefuses(t *testing.T) {
-	const none = "the body is no AdmissionReview: "
+	const none = "the body is not an AdmissionReview: "
 	long := strings.Repeat("x", 65)
 	for name, tc := range map[string]struct{ body, want string }{
 		"text":                      {`hello`, none + "expected an object for the review at byte 0"},
@@ -301,7 +301,7 @@ func TestDecodeReviewNamesTheFieldOfAWrongType(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			_, _, err := decodeReview([]byte(body))
-			if want := "the body is no AdmissionReview: expected " + path + " at byte "; err == nil || !strings.HasPrefix(err.Error(), want) {
+			if want := "the body is not an AdmissionReview: expected " + path + " at byte "; err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -30,7 +30,7 @@ func checkIdentity(req *admissionv1.AdmissionRequest, patch jsonpatch.Patch) err
 			if text(before) == text(after) || text(before) == "" && (field == "name" || text(after) == req.Namespace) {
 				continue
 			}
-			return fmt.Errorf("the handler changed metadata.%s, by which the request goes on: it must be left as it is", field)
+			return fmt.Errorf("the handler changed metadata.%s, which identifies the object: it must not change", field)
 		}
 	}
 	return nil

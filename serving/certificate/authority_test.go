@@ -198,8 +198,8 @@ func TestNewAuthorityRefuses(t *testing.T) {
 	}{
 		"nothing to sign for":              {AuthorityOptions{}, []string{"at least one DNS name or IP address"}},
 		"a Secret without a name":          {AuthorityOptions{Secrets: newStore(), DNSNames: []string{"a"}}, []string{"name of the Secret"}},
-		"names that are none":              {AuthorityOptions{DNSNames: []string{"a b", ""}}, []string{`DNS name "a b"`, `DNS name ""`}},
-		"an address that is none":          {AuthorityOptions{IPAddresses: []net.IP{{1, 2}}}, []string{"IP address of 2 bytes"}},
+		"invalid names":                    {AuthorityOptions{DNSNames: []string{"a b", ""}}, []string{`DNS name "a b"`, `DNS name ""`}},
+		"an invalid address":               {AuthorityOptions{IPAddresses: []net.IP{{1, 2}}}, []string{"IP address of 2 bytes"}},
 		"a negative lifetime":              {AuthorityOptions{DNSNames: []string{"a"}, CertificateLifetime: -1}, []string{"lifetime -1ns"}},
 		"a certificate beyond its signer":  {AuthorityOptions{DNSNames: []string{"a"}, Lifetime: time.Hour}, []string{"at most that of the authority, 1h0m0s"}},
 		"everything that is wrong at once": {AuthorityOptions{Secrets: newStore(), CertificateLifetime: -1}, []string{"name of the Secret", "at least one", "lifetime"}},

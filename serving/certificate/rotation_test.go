@@ -82,7 +82,7 @@ func TestNextStepOfARotation(t *testing.T) {
 
 		"publishing waits for the last bundle":           {state: rotating(PhasePublishing, old, fresh, now), at: with(func(s *situation) { s.published = [][]byte{both, onlyOld} }), waitsFor: "1 of 2 CA bundles"},
 		"publishing waits while the bundles are unknown": {state: rotating(PhasePublishing, old, fresh, now), at: with(func(s *situation) { s.unknown = errors.New("no cache") }), waitsFor: "no cache"},
-		"a bundle that is none does not hold it":         {state: rotating(PhasePublishing, old, fresh, now), at: with(func(s *situation) { s.published = [][]byte{both, []byte("x")} }), waitsFor: "1 of 2 CA bundles"},
+		"an invalid bundle does not hold it":             {state: rotating(PhasePublishing, old, fresh, now), at: with(func(s *situation) { s.published = [][]byte{both, []byte("x")} }), waitsFor: "1 of 2 CA bundles"},
 		"published everywhere it propagates":             {state: rotating(PhasePublishing, old, fresh, now), at: with(func(s *situation) { s.seen = 0 }), want: PhasePropagating, signer: old, bundle: []*issuer{old, fresh}},
 		"without any webhook it propagates as well":      {state: rotating(PhasePublishing, old, fresh, now), at: with(func(s *situation) { s.published = nil }), want: PhasePropagating, signer: old, bundle: []*issuer{old, fresh}},
 		"a next one that has expired is replaced":        {state: rotating(PhasePublishing, old, expired, now), at: long, want: PhasePublishing, signer: old, bundle: []*issuer{old, made}},
@@ -202,8 +202,8 @@ func TestSecretsThatHoldNoStateAreRefused(t *testing.T) {
 		change func(map[string][]byte)
 		want   string
 	}{
-		"a phase that is none":        {PhasePublishing, func(d map[string][]byte) { d[phaseKey] = []byte("later") }, "must be one of the phases"},
-		"a time that is none":         {PhasePublishing, func(d map[string][]byte) { d[sinceKey] = []byte("yesterday") }, "RFC 3339"},
+		"an invalid phase":            {PhasePublishing, func(d map[string][]byte) { d[phaseKey] = []byte("later") }, "must be one of the phases"},
+		"an invalid time":             {PhasePublishing, func(d map[string][]byte) { d[sinceKey] = []byte("yesterday") }, "RFC 3339"},
 		"no time":                     {PhaseSigning, func(d map[string][]byte) { delete(d, sinceKey) }, "RFC 3339"},
 		"no next authority":           {PhasePublishing, func(d map[string][]byte) { delete(d, nextKeyKey) }, "next.crt and next.key"},
 		"no old authority":            {PhaseSigning, func(d map[string][]byte) { delete(d, oldCertificateKey) }, "old.crt and old.key"},

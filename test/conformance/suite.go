@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// runSuite runs the cases once and adds to the results. What becomes of them is no error;
+// runSuite runs the cases once and adds to the results. What becomes of them is not an error;
 // an error is that they could not be run to the end.
 func (c *cluster) runSuite(ctx context.Context, s settings, n int, results *results, say func(string, ...any)) error {
 	read, write, err := os.Pipe()

@@ -74,7 +74,7 @@ func TestPublishedBinariesAreTakenOnlyIfTheyAreWhatTheIndexSays(t *testing.T) {
 		"an archive that ends early":                   {of.version, whole[:len(whole)/2], nil, "unexpected EOF"},
 		"an archive without one of them":               {of.version, packed(t, of.version, "etcd", "kube-apiserver"), nil, "has no kubectl"},
 		"an API server of another release":             {of.version, packed(t, "1.2.3", published...), nil, "want Kubernetes v" + of.version},
-		"what is no archive, as a proxy's page":        {of.version, []byte("<html>"), nil, "EOF"},
+		"what is not an archive, as a proxy's page":    {of.version, []byte("<html>"), nil, "EOF"},
 		"an archive that the index lists, but is gone": {of.version, nil, whole, "404"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func RunEnclosed(ctx context.Context, folder string, args []string, stdout, stde
 // each of 16 bits, are local to it: on this interface the kernel answers for the whole network
 // of an address, as for 127.0.0.0/8.
 func SetUpEnclosure(addresses ...string) error {
-	// What is mounted inside shall not be seen outside.
+	// Mounts inside must not be visible outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}

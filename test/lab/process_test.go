@@ -88,7 +88,7 @@ func TestWaitingEndsAtOnceWhereItIsInVain(t *testing.T) {
 
 func TestALabNeedsItsBinaries(t *testing.T) {
 	if err := CheckAssets("", "etcd"); err == nil {
-		t.Error("no folder is no error")
+		t.Error("no folder is not an error")
 	}
 	if err := CheckAssets(t.TempDir(), "etcd"); err == nil || !strings.Contains(err.Error(), "no etcd") {
 		t.Errorf("of an empty folder: %v", err)

@@ -89,6 +89,6 @@ func TestWhatIsNotThereIsAnError(t *testing.T) {
 		t.Error("a type that is not there is no error")
 	}
 	if err := run(t.TempDir(), os.Stderr); err == nil {
-		t.Error("a folder without the types is no error")
+		t.Error("a folder without the types is not an error")
 	}
 }

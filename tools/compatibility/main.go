@@ -76,5 +76,5 @@ func check(out io.Writer, root string, folders []string) error {
 		fmt.Fprintln(out, "incompatible:", line)
 	}
 	return fmt.Errorf("%d incompatible changes of the stable core, see docs/compatibility.md: take them back, "+
-		"or, if they are intended, run make record-api and say in CHANGELOG.md what callers have to change", len(incompatible))
+		"or, if they are intended, run make record-api and describe the migration in CHANGELOG.md", len(incompatible))
 }

@@ -59,7 +59,7 @@ func open(root string, folders []string) (*module, error) {
 	}
 	m.imports = importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {
-			return nil, fmt.Errorf("package %s is not among what the stable core imports", path)
+			return nil, fmt.Errorf("the stable core does not import package %s", path)
 		}
 		return os.Open(exports[path])
 	})

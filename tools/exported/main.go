@@ -56,7 +56,7 @@ func run(out io.Writer, root string, most int) error {
 	case total == 0:
 		return fmt.Errorf("%s has no package with exported identifiers", root)
 	case most > 0 && total > most:
-		return fmt.Errorf("%d exported identifiers, at most %d: unexport what no user names, or move it below internal/", total, most)
+		return fmt.Errorf("%d exported identifiers, at most %d: unexport identifiers that no user needs, or move them below internal/", total, most)
 	}
 	return nil
 }

@@ -25,12 +25,12 @@ func TestQueriesOfAlertsAndDashboardAreParsed(t *testing.T) {
 
 func TestWhatCannotBeParsedIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
-		"a query with a mistake":           {"expr: sum(rate(a[5m])", "unclosed left parenthesis"},
-		"a function that does not exist":   {"rules: [{expr: 'sums(a)'}]", "unknown function"},
-		"a selector that names no metric":  {"expr: '{a=\"b\"}'", "names no metric"},
-		"a file without a query":           {"a: 1", "there is no query"},
-		"a file that is not YAML":          {"a: [", "yaml"},
-		"a rate of something that is none": {"expr: rate(a)", "expected type range vector"},
+		"a query with a mistake":          {"expr: sum(rate(a[5m])", "unclosed left parenthesis"},
+		"a function that does not exist":  {"rules: [{expr: 'sums(a)'}]", "unknown function"},
+		"a selector that names no metric": {"expr: '{a=\"b\"}'", "names no metric"},
+		"a file without a query":          {"a: 1", "there is no query"},
+		"a file that is not YAML":         {"a: [", "yaml"},
+		"an invalid rate of something":    {"expr: rate(a)", "expected type range vector"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "rules.yaml")

@@ -40,7 +40,7 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&s.version, "version", "", "version, as v1.2.3")
 	flags.StringVar(&s.top, "top", "../..", "folder of the repository")
-	flags.StringVar(&s.out, "out", "", "folder for what is made")
+	flags.StringVar(&s.out, "out", "", "output folder")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (r *report) read(from io.Reader) error {
 		if len(line) > 0 {
 			var e event
 			if err := json.Unmarshal(line, &e); err != nil {
-				return fmt.Errorf("a line that is no event of go test -json: %w", err)
+				return fmt.Errorf("a line that is not an event of go test -json: %w", err)
 			}
 			r.add(e)
 		}

@@ -574,7 +574,7 @@ type RolloutStatus struct {
 // PodCounts counts the running pods that carry an object or should carry it. Each pod is
 // in one number at most.
 type PodCounts struct {
-	// Current is the number of pods that carry the object as it is now.
+	// Current is the number of pods that carry the object in its current revision.
 	Current int32 `json:"current"`
 
 	// Outdated is the number of pods that carry an earlier revision.
@@ -588,7 +588,7 @@ type PodCounts struct {
 	// than it, or were created during an outage.
 	Missing int32 `json:"missing"`
 
-	// Surplus is the number of pods that carry the object and should not any more.
+	// Surplus is the number of pods that carry the object but should no longer.
 	Surplus int32 `json:"surplus"`
 
 	// Exempt is the number of pods that do not carry the object because they are exempt.

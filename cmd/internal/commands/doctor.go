@@ -32,14 +32,14 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 	name := known.Program
 	cmd := &cobra.Command{
 		Use:   "doctor [--service NAMESPACE/NAME]",
-		Short: "Find out why webhooks do not work, and what to do about it",
+		Short: "Diagnose webhooks that do not work",
 		Long: "Check an installation from outside, without changing it: the API server and its clock, the webhook\n" +
 			"configurations, the Service and its replicas, the certificate and every caBundle, the permissions of the\n" +
 			"server, failed calls, and static admission manifests. The server is found through the webhook\n" +
 			"configurations. Checks that are not permitted are reported as such. Pods are sent to the API server only\n" +
 			"in dry runs, to see whether they are injected.\n\n" +
 			"Exit status: 0 if there are no problems, 2 if there are, 1 if the API server cannot be reached, or if it\n" +
-			"is unknown whether webhooks do what they should.",
+			"is unknown whether the webhooks work.",
 		Example: "  " + name + " doctor\n" +
 			"  " + name + " doctor --service " + name + "-system/" + name + " --output json\n\n" +
 			"  # without permission to forward ports of pods, through a forwarded port\n" +

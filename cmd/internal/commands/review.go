@@ -101,7 +101,7 @@ func Review(of Reviewer) *cobra.Command {
 		flags.StringArrayVar(&o.user.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects without a namespace")
 		AddValidateFlag(cmd, &o.validation)
-		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although the result depends on what is not known, such as a PriorityClass that is not in the files")
+		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although an input of the result is unknown, such as a PriorityClass that is not in the files")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks", func() {
 		flags.StringArrayVar(&o.webhooks, "webhook", nil,

@@ -78,13 +78,13 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 	}
 	switch policy {
 	case kubeflowv1alpha1.ConflictKeepPod:
-		m.warn("%s: %s: kept what %s has", c, place, holderName(opponent))
+		m.warn("%s: %s: kept the value of %s", c, place, holderName(opponent))
 	case kubeflowv1alpha1.ConflictOverride:
 		if opponent != nil {
 			m.warn("%s: %s: replaced by %s", opponent, place, c)
 			return true
 		}
-		m.warn("%s: %s: replaced what the pod has", c, place)
+		m.warn("%s: %s: replaced the pod's value", c, place)
 		return true
 	default:
 		m.deny(c, opponent, place, detail)
@@ -98,7 +98,7 @@ func (m *merge) excused(c *Compiled, policy kubeflowv1alpha1.ConflictPolicy, pla
 	if !c.allowExclude || !refuses(policy) || !m.changedSince(c) {
 		return false
 	}
-	m.warn("%s: %s: kept what the pod has from an earlier version of it", c, place)
+	m.warn("%s: %s: kept the value of an earlier revision", c, place)
 	return true
 }
 

@@ -68,7 +68,7 @@ func (m *merge) checkUsage(ctx context.Context, namespace string) (*admission.Re
 	}
 	checker, _ := ctx.Value(usageKey{}).(UsageChecker)
 	if checker == nil {
-		return nil, errors.New("poddefault: nobody says who may use PodDefaults")
+		return nil, errors.New("poddefault: the authorizer for the use of PodDefaults is missing")
 	}
 	account := "default"
 	raw, _ := rawjson.Lookup(m.pod.spec.raw, "serviceAccountName")

@@ -59,7 +59,7 @@ func (m *merge) response(explain bool) *admission.Response {
 	}
 
 	if e.err != nil {
-		return admission.BadRequest("the request's object is no pod: %v", e.err)
+		return admission.BadRequest("not a pod: %v", e.err)
 	}
 	size := 0
 	for i := range e.patch {

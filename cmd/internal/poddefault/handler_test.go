@@ -86,9 +86,9 @@ func TestRequestsThatAreNotForNewPods(t *testing.T) {
 		}, "is for pods"},
 		"no object is refused": {func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }, "no object"},
 		"an array is refused":  {func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`[1]`) }, "not an object"},
-		"containers that are none are refused": {func(r *admissionv1.AdmissionRequest) {
+		"invalid containers are refused": {func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"metadata":{"annotations":"canary"},"spec":{}}`)
-		}, "no pod"},
+		}, "not a pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := createRequest(pod)

@@ -40,7 +40,7 @@ func TestRequiredKeys(t *testing.T) {
 		"one key of each selector is enough":       {[]metav1.LabelSelector{labels("b", "a"), expression("c", metav1.LabelSelectorOpExists)}, []string{"a", "c"}, true},
 		"a selector that pods without labels meet": {[]metav1.LabelSelector{labels("a"), expression("b", metav1.LabelSelectorOpNotIn, "x")}, nil, false},
 		"an empty selector":                        {[]metav1.LabelSelector{{}}, nil, false},
-		"a selector that is none selects nothing":  {[]metav1.LabelSelector{labels("a"), expression("b", "Like")}, []string{"a"}, true},
+		"an invalid selector selects nothing":      {[]metav1.LabelSelector{labels("a"), expression("b", "Like")}, []string{"a"}, true},
 		"too many keys":                            {many, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func TestWorkloads(t *testing.T) {
 		"a Job":                             {ownedPod("Job", "train-2", ``), "Job/train-2"},
 		"a StatefulSet":                     {ownedPod("StatefulSet", "db", ``), "StatefulSet/db"},
 		"a pod":                             {[]byte(`{"metadata":{"name":"p"}}`), "Pod/p"},
-		"owners that are none":              {[]byte(`{"metadata":{"generateName":"p-","ownerReferences":"x"}}`), "Pod/p-"},
+		"invalid owners":                    {[]byte(`{"metadata":{"generateName":"p-","ownerReferences":"x"}}`), "Pod/p-"},
 		"owners of which none is in charge": {[]byte(`{"metadata":{"name":"p","ownerReferences":[{"kind":"A","name":"b"}]}}`), "Pod/p"},
 	} {
 		md, _ := readMetadata(c.raw)

@@ -275,7 +275,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		}
 		pod, ok := readPod(raw, *md, chosen.objects, b.another())
 		if !ok {
-			return admission.BadRequest("the request's object is no pod: it has no spec, or a container that is none"), nil
+			return admission.BadRequest("not a pod: spec is missing, or a container is not an object"), nil
 		}
 		m := mergeAll(pod, chosen, skipped, &h.settings)
 		b = pod.bounds

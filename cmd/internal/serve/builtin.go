@@ -141,7 +141,7 @@ func Builtins() []Builtin {
 	return []Builtin{
 		{
 			Name:  "poddefault",
-			Short: "add to pods what the PodDefaults of their namespace say",
+			Short: "inject the PodDefaults of the namespace into pods",
 			Docs:  "docs/poddefault.md",
 			webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
 				injects, err := poddefault.New(from.PodDefaults, s.PodDefault.Settings)

@@ -87,7 +87,7 @@ func Default() *Config {
 
 // Load returns the defaults, overridden by the file, overridden by the flags of [AddFlags] that
 // were set. Path may be empty, and given nil. The error lists every problem, those in the file
-// with their line. A missing required field is no error if it is listed in optional.
+// with their line. A missing required field is not an error if it is listed in optional.
 func Load(path string, given *pflag.FlagSet, optional ...string) (*Config, error) {
 	c := Default()
 	p := &problems{}

@@ -97,7 +97,7 @@ var flags = []Flag{
 		Usage: "make one replica at a time run the controllers, write the webhook configurations and rotate the authority; otherwise every replica does"},
 
 	{Name: "authentication", Field: "authentication.mode", Group: groupCallers, bind: func(c *Config) any { return &c.Authentication.Mode },
-		Usage: "`mode` of authentication of callers of admission webhooks: none, client-ca or delegated; unless it is none, the API server's AdmissionConfiguration must name the credentials to present"},
+		Usage: "`mode` of authentication of callers of admission webhooks: none, client-ca or delegated; with client-ca or delegated, the API server's AdmissionConfiguration must name the credentials to present"},
 	{Name: "client-ca-file", Field: "authentication.clientCAFile", Group: groupCallers, File: true, bind: func(c *Config) any { return &c.Authentication.ClientCAFile },
 		Usage: "with --authentication client-ca: `file` with the PEM-encoded CA bundle that verifies client certificates; reloaded when it changes"},
 	{Name: "metrics-authentication", Field: "authentication.metrics", Group: groupCallers, bind: func(c *Config) any { return &c.Authentication.Metrics },

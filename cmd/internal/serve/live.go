@@ -352,8 +352,8 @@ func (l *liveConfig) load() (next *Config, apply func() bool, err error) {
 		for i, b := range l.builtins {
 			if err := b.ready(states[i]); states[i].enabled && err != nil {
 				if !told {
-					l.say("the file waits for what it needs: " + err.Error())
-					l.logger.Info("the configuration waits for what it needs", "file", l.file, "webhook", b.Name, "reason", err)
+					l.say("the configuration is pending: " + err.Error())
+					l.logger.Info("the configuration is pending", "file", l.file, "webhook", b.Name, "reason", err)
 				}
 				told = true
 				return false

@@ -204,7 +204,7 @@ func TestAWebhookThatReadsFromTheClusterWaits(t *testing.T) {
 	}
 	r.write("webhooks: [{name: projectlimit}]\n")
 	deadline := time.After(30 * time.Second)
-	for !strings.Contains(r.components["config"].Detail(), "waits for what it needs: namespaces are not read yet") {
+	for !strings.Contains(r.components["config"].Detail(), "the configuration is pending: namespaces are not read yet") {
 		select {
 		case <-deadline:
 			t.Fatalf("the detail is %q", r.components["config"].Detail())

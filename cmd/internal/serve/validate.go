@@ -289,7 +289,7 @@ func (c *Config) validateAuthentication(v *validator) field.ErrorList {
 			v.forbidden("privatePaths", "needs the certificate source authority, whose keys make the paths")
 		}
 		if c.Registration.Mode == string(registration.ModeNone) {
-			v.forbidden("privatePaths", "needs the registration mode api: nobody else knows the paths")
+			v.forbidden("privatePaths", "needs the registration mode api: only the server knows the paths")
 		}
 	}
 	return v.errs

@@ -32,7 +32,7 @@ func peakRSS(pid int) (int64, error) { return statusOf(pid, "VmHWM") }
 // currentRSS returns the resident set size of a process, in bytes: VmRSS.
 func currentRSS(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
 
-// anonymousRSS is the part of it that is no file: RssAnon.
+// anonymousRSS is the part of it that is not a file: RssAnon.
 func anonymousRSS(pid int) (int64, error) { return statusOf(pid, "RssAnon") }
 
 // fileRSS is the part of it that is mapped files: RssFile.

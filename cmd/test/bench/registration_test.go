@@ -29,6 +29,6 @@ calls_total_created{code="200",name="a.example.com"} 7
 		})
 	}
 	if _, err := sumMetric([]byte(`calls_total{name="a"} many`), "calls_total", `"a"`); err == nil {
-		t.Error("a value that is no number passes")
+		t.Error("a value that is not a number passes")
 	}
 }

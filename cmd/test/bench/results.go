@@ -18,10 +18,10 @@ type results struct {
 	StartSeconds    float64           `json:"startSeconds"`                    // sallyport, from start to ready, in the stage that asks for it
 	Starts          []float64         `json:"starts,omitempty"`                // what StartSeconds is the median of
 	StartPeakRSSMiB float64           `json:"startPeakRSSMiB,omitempty"`       // the largest of these starts
-	// StartPeakAnonymousMiB is the part of it that is no file, see IdleAnonymousMiB.
+	// StartPeakAnonymousMiB is the part of it that is not a file, see IdleAnonymousMiB.
 	StartPeakAnonymousMiB float64 `json:"startPeakAnonymousMiB,omitempty"`
 	IdleRSSMiB            float64 `json:"idleRSSMiB,omitempty"` // sallyport with the typical PodDefaults, some seconds after its start
-	// IdleAnonymousMiB is the part of it that is no file: the rest are pages of the binary. The
+	// IdleAnonymousMiB is the part of it that is not a file: the rest are pages of the binary. The
 	// kernel maps those around each page that is used, as many as it has in its cache, and may
 	// take any away; the working set of a container, which kubectl top prints, has few of them.
 	IdleAnonymousMiB float64 `json:"idleAnonymousMiB,omitempty"`

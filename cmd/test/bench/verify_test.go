@@ -63,7 +63,7 @@ func TestVerify(t *testing.T) {
 		"a patch that leaves out a container is wrong":      {patch(mark), adds, "not the intended one"},
 		"a patch that changes more is wrong":                {patch(right, mark, `{"op":"add","path":"/spec/hostname","value":"h"}`), adds, "not the intended one"},
 		"a patch that does not apply is wrong":              {patch(`{"op":"remove","path":"/spec/none"}`), adds, "does not apply"},
-		"a patch that is no list is wrong":                  {func(a *admissionv1.AdmissionReview) { patch(right)(a); a.Response.Patch = []byte("{}") }, adds, "the patch is not one"},
+		"a patch that is not a list is wrong":               {func(a *admissionv1.AdmissionReview) { patch(right)(a); a.Response.Patch = []byte("{}") }, adds, "the patch is not one"},
 		"another UID is wrong":                              {func(a *admissionv1.AdmissionReview) { a.Response.UID = "u-2" }, nil, "UID"},
 		"another version is wrong":                          {func(a *admissionv1.AdmissionReview) { a.APIVersion = "admission.k8s.io/v1beta1" }, nil, "v1beta1"},
 		"a refusal is wrong":                                {func(a *admissionv1.AdmissionReview) { a.Response.Allowed = false }, nil, "refused"},

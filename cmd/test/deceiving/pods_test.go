@@ -25,7 +25,7 @@ func TestPodsOnARealAPIServer(t *testing.T) {
 	all, chosen := cases(t, "pods")
 	r := newResults(t, "pods", all)
 	w := newWorld(t)
-	// Which webhook gets a pod that nothing selects is no different from one that is down.
+	// Which webhook gets a pod that nothing selects is not different from one that is down.
 	early := map[string]*prepared{}
 	for _, c := range chosen {
 		if c.set["defaults"] == "early" {

@@ -144,7 +144,7 @@ func TestFoldersAndValuesThatTheInstallGuideNamesExist(t *testing.T) {
 		for _, key := range strings.Split(m[1], ".") {
 			group, ok := value.(map[string]any)
 			if value, ok = group[key], ok && group[key] != nil; !ok {
-				t.Errorf("docs/install.md sets %s, which is no value of the chart", m[1])
+				t.Errorf("docs/install.md sets %s, which is not a value of the chart", m[1])
 				break
 			}
 		}

@@ -83,7 +83,7 @@ func (w *world) delete(t *testing.T, names *regexp.Regexp, namespace string, kin
 			err = meta.EachListItem(list, func(item runtime.Object) error {
 				object, ok := item.(client.Object)
 				if !ok {
-					return fmt.Errorf("%T is no object", item)
+					return fmt.Errorf("%T is not an object", item)
 				}
 				if !names.MatchString(object.GetName()) {
 					return nil

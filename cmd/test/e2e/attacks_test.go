@@ -134,7 +134,7 @@ func testSpoiledAuthority(t *testing.T, e *env) {
 		"with another key":          with(corev1.TLSPrivateKeyKey, foreign[corev1.TLSPrivateKeyKey]),
 		"with another bundle":       with("ca-bundle.crt", foreign[corev1.TLSCertKey]),
 		"in a phase that is none":   with("rotation-phase", []byte("upside down")),
-		"with what is no PEM":       with(corev1.TLSCertKey, []byte("hunter2")),
+		"with what is not PEM":      with(corev1.TLSCertKey, []byte("hunter2")),
 		"in the middle of rotation": with("rotation-phase", []byte("signing")),
 	} {
 		write(data)

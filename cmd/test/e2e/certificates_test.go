@@ -169,7 +169,7 @@ func testCertificatesErrors(t *testing.T, e *env) {
 	for _, command := range []string{"status", "rotate"} {
 		for _, tc := range []struct{ name, kubeconfig, secret, want string }{
 			{"not there", e.kubeconfig, "none", "no server has made it yet"},
-			{"forbidden", forbidden, "ca", "somebody who may get and update"},
+			{"forbidden", forbidden, "ca", "permission to get and update"},
 			{"no authority", e.kubeconfig, "other", "authority in Secret " + name + "/other"},
 		} {
 			out, err := run(tc.kubeconfig, command, tc.secret)

@@ -290,7 +290,7 @@ var misdeeds = map[string]struct {
 	"no-metadata":       {func(object *unstructured.Unstructured) error { delete(object.Object, "metadata"); return nil }, "lost metadata.name"},
 	"labels-that-are-no-strings": {func(object *unstructured.Unstructured) error {
 		return unstructured.SetNestedField(object.Object, int64(1), "metadata", "labels", "number")
-	}, "metadata.labels is no map of strings"},
+	}, "metadata.labels is not a map of strings"},
 }
 
 // testBadConversions looks at what a client sees of a converter that does not do what it
@@ -337,7 +337,7 @@ func testBadConversions(t *testing.T, w *world) {
 			}
 			v.check(t, "get", mustGet(t, v.clients["v2"], "sound"), "v2", "v2", "red")
 			if _, err := v.clients["v2"].List(t.Context(), metav1.ListOptions{}); err == nil {
-				t.Error("a list with objects that cannot be converted is no error")
+				t.Error("a list with objects that cannot be converted is not an error")
 			}
 		})
 	}

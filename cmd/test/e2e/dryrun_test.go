@@ -100,7 +100,7 @@ func testAskingTheServer(t *testing.T, e *env) {
 		p.says(t, 3, []string{"review", "--server", "-f", "-", "--with", with}, in.Replace(pod("p", "host")),
 			`violates PodSecurity "baseline:latest"`, "would be admitted: PodDefault asking-secured/host")
 	})
-	t.Run("a pod that exists is no conflict", func(t *testing.T) {
+	t.Run("a pod that exists is not a conflict", func(t *testing.T) {
 		e.create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "there", Labels: map[string]string{"use": "env"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}})
 		p.says(t, 0, []string{"diff", "-f", "-"}, pod("there", "env"), "allowed, changed by")
 		p.says(t, 0, []string{"diff", "pod/there", "-n", name}, "", "allowed")

@@ -125,7 +125,7 @@ func testBadInput(t *testing.T, e *env) {
 		{"request: null", "POST", poddefault.Path, jsonType, []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`), 400, "no request"},
 		{"no uid", "POST", poddefault.Path, jsonType, edit(`"uid":"u-1"`, `"uid":""`), 400, "uid"},
 		{"object: null", "POST", poddefault.Path, jsonType, []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","object":null}}`), 200, `"allowed":false`},
-		{"an object that is none", "POST", poddefault.Path, jsonType, []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","object":[1]}}`), 200, `"allowed":false`},
+		{"an invalid object", "POST", poddefault.Path, jsonType, []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","object":[1]}}`), 200, `"allowed":false`},
 		{"another resource", "POST", poddefault.Path, jsonType, edit(`"resource":"pods"`, `"resource":"configmaps"`), 200, `"allowed":false`},
 		{"duplicate names in the envelope", "POST", poddefault.Path, jsonType, edit(`"uid":"u-1"`, `"uid":"u-1","uid":"u-2"`), 400, "a name"},
 		{"duplicate names in the pod", "POST", poddefault.Path, jsonType, edit(`"spec":{`, `"spec":{},"spec":{`), 400, "a name"},

@@ -136,7 +136,7 @@ func testForeseen(t *testing.T, e *env) {
 	if err := c.Create(t.Context(), pod); !apierrors.IsInvalid(err) {
 		t.Errorf("an invalid pod: %v", err)
 	}
-	if got := strings.Join(warned.take(), "\n"); !strings.Contains(got, "PodDefault "+served+"/keeps: env A of container main: kept what the pod has") {
+	if got := strings.Join(warned.take(), "\n"); !strings.Contains(got, "PodDefault "+served+"/keeps: env A of container main: kept the value of the pod") {
 		t.Errorf("warnings: %q", got)
 	}
 }

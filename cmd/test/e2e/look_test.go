@@ -280,7 +280,7 @@ func (e *env) deleteConfiguration(t *testing.T, name string) {
 	}
 }
 
-// hostAddress is an address of this machine that is no loopback address, which
+// hostAddress is an address of this machine that is not a loopback address, which
 // endpoints must not have; one of nobody (RFC 5737) if there is none.
 func hostAddress(t *testing.T) (address string, own bool) {
 	t.Helper()

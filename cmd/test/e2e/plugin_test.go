@@ -134,8 +134,8 @@ func testPlugin(t *testing.T, e *env) {
 	t.Run("a pod that runs", func(t *testing.T) {
 		out := p.says(t, 0, []string{"explain", "pod/web", "-n", name}, "",
 			"Pod plugin/web, in the namespace plugin",
-			"PodDefault plugin/proxy: applied, as it is now", "+ spec.containers[main].env[HTTP_PROXY]", "+ metadata.labels.proxied",
-			"PodDefault plugin/for-proxied: applied, as it is now; selected by the label proxied, which PodDefault plugin/proxy adds", "+ metadata.annotations[example.com/a]",
+			"PodDefault plugin/proxy: applied, current revision", "+ spec.containers[main].env[HTTP_PROXY]", "+ metadata.labels.proxied",
+			"PodDefault plugin/for-proxied: applied, current revision; selected by the label proxied, which PodDefault plugin/proxy adds", "+ metadata.annotations[example.com/a]",
 			`PodDefault plugin/gpu: label gpu-pool: it wants "true", the pod has no such label`,
 			`ClusterPodDefault elsewhere: namespaceSelector: label tier: it wants "platform", the namespace has no such label`,
 			"PodDefault plugin/late: not applied")

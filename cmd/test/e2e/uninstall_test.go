@@ -63,7 +63,7 @@ func testUninstall(t *testing.T, e *env) {
 	nobody := rest.CopyConfig(e.config)
 	nobody.Impersonate.UserName, nobody.Impersonate.Groups = "nobody", []string{"system:authenticated"}
 	out, err = e.command(t, append(flags[:len(flags):len(flags)], "--kubeconfig", sallyporttest.Kubeconfig(t, nobody), "--force")...)
-	if err == nil || !strings.Contains(out, "forbidden") || !strings.Contains(out, "somebody who may") {
+	if err == nil || !strings.Contains(out, "forbidden") || !strings.Contains(out, "a kubeconfig that has the permission") {
 		t.Errorf("without rights: %v\n%s", err, out)
 	}
 

@@ -64,7 +64,7 @@ func Read(from io.Reader) (*File, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(file.Instances)) {
 		if address := file.Instances[name].Address; net.ParseIP(address) == nil {
-			errs = append(errs, fmt.Errorf("instances[%s].address: %q is no IP address", name, address))
+			errs = append(errs, fmt.Errorf("instances[%s].address: %q is not an IP address", name, address))
 		}
 	}
 	if file.Latency.Duration < 0 || file.Latency.Duration > time.Hour {

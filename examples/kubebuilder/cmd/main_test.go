@@ -334,7 +334,7 @@ func register(t *testing.T, c client.Client, m *manager) {
 }
 
 // writeCertificate writes the files that cert-manager mounts, and returns what the API
-// server shall trust.
+// server trusts.
 func writeCertificate(t *testing.T, folder string) (ca []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

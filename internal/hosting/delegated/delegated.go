@@ -201,7 +201,7 @@ func (a *Authenticator) Authenticate(r *http.Request) error {
 		a.asking.allowed(token)
 		return nil
 	case err != nil:
-		return fmt.Errorf("ask the API server what a caller may do: %w", err)
+		return fmt.Errorf("check a caller's permissions with the API server: %w", err)
 	default:
 		return fmt.Errorf("%w: user %q may not %s %s", serving.ErrForbidden, who.User.GetName(), verb, r.URL.Path)
 	}

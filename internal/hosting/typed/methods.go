@@ -132,7 +132,7 @@ func prototype(receiver reflect.Value, method reflect.Type, objects int, warning
 		return object, nil
 	}
 	if typ.Kind() != reflect.Pointer {
-		return nil, fmt.Errorf("it takes %v, which is no pointer", typ)
+		return nil, fmt.Errorf("it takes %v, which is not a pointer", typ)
 	}
 	return reflect.New(typ.Elem()).Interface().(runtime.Object), nil
 }

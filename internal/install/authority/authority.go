@@ -32,7 +32,7 @@ func (a Authority) about(err error) error {
 	case apierrors.IsNotFound(err):
 		hint = ": no server has made it yet, or the server was given another --service or --authority-secret"
 	case apierrors.IsForbidden(err):
-		hint = ": use the kubeconfig of somebody who may get and update this Secret"
+		hint = ": use a kubeconfig with permission to get and update this Secret"
 	}
 	return fmt.Errorf("authority in Secret %s/%s: %w%s", a.Namespace, a.Name, err, hint)
 }

@@ -53,7 +53,7 @@ func (a Authority) Rotate(ctx context.Context, out io.Writer, timeout time.Durat
 		}
 		select {
 		case <-ctx.Done():
-			err := fmt.Errorf("the rotation is not done (%w), it goes on by itself: see 'sallyport certificates status'", ctx.Err())
+			err := fmt.Errorf("the rotation is still in progress (%w) and continues without this command: see 'sallyport certificates status'", ctx.Err())
 			if told == certificate.PhaseSteady {
 				err = fmt.Errorf("no server has begun the rotation (%w): see by 'sallyport certificates status' who leads", ctx.Err())
 			}

@@ -104,7 +104,7 @@ func TestWhatConversionLosesIsPrinted(t *testing.T) {
 			objects: []string{box("v2", "a", "{}")}, out: "cannot be converted", notes: "checked 1 object", err: "1 of 1 object cannot",
 		},
 		"objects of other kinds alone": {objects: []string{other}, err: "found no object to check among 1: there are converters for Box.shop.example.com"},
-		"what is no object":            {objects: []string{"nothing"}, err: "stdin:1: not a Kubernetes object"},
+		"what is not an object":        {objects: []string{"nothing"}, err: "stdin:1: not a Kubernetes object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -111,7 +111,7 @@ func answerOf(raw []byte, uid string) (map[string]any, error) {
 		}
 	}
 	if err := json.Unmarshal(raw, &review); err != nil {
-		return nil, errors.New("the answer is no review")
+		return nil, errors.New("the answer is not a review")
 	}
 	switch r := review.Response; {
 	case r == nil || r.UID != uid:
@@ -123,7 +123,7 @@ func answerOf(raw []byte, uid string) (map[string]any, error) {
 	default:
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(r.ConvertedObjects[0]); err != nil {
-			return nil, errors.New("the converted object is none")
+			return nil, errors.New("the converted object is invalid")
 		}
 		return object.Object, nil
 	}

@@ -22,12 +22,12 @@ func TestAnswersOfWebhooks(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ answer, want string }{
 		"good":                {`{"response":{"uid":"u","result":{"status":"Success"},"convertedObjects":[{"kind":"Box","apiVersion":"a/v1"}]}}`, ""},
-		"no JSON":             {`<html>`, "no review"},
+		"no JSON":             {`<html>`, "not a review"},
 		"no response":         {`{}`, "no response for the request"},
 		"another request":     {`{"response":{"uid":"v","result":{"status":"Success"},"convertedObjects":[{}]}}`, "no response for the request"},
 		"a failure":           {`{"response":{"uid":"u","result":{"status":"Failure","message":"too big"}}}`, "too big"},
 		"no object":           {`{"response":{"uid":"u","result":{"status":"Success"}}}`, "0 objects for one"},
-		"an object without a": {`{"response":{"uid":"u","result":{"status":"Success"},"convertedObjects":[{}]}}`, "converted object is none"},
+		"an object without a": {`{"response":{"uid":"u","result":{"status":"Success"},"convertedObjects":[{}]}}`, "converted object is invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,7 @@ func TestWebhooksThatCannotBeCalled(t *testing.T) {
 	}{
 		"no client config":            {apiextensionsv1.WebhookConversion{}, "clientConfig is missing"},
 		"neither url nor service":     {apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}, "neither url nor service"},
-		"a bundle that is none":       {apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: []byte("x")}}, "caBundle has no certificate"},
+		"an invalid bundle":           {apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: []byte("x")}}, "caBundle has no certificate"},
 		"a Service without a cluster": {apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{}}}, "needs a cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {

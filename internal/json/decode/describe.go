@@ -27,7 +27,7 @@ func Describe(err error) (where string, offset int64, problem string) {
 	case errors.As(err, &syntax):
 		return orWhole(string(syntax.JSONPointer)), syntax.ByteOffset, "no valid JSON"
 	default:
-		return "", 0, "a value is not what its field takes"
+		return "", 0, "a value does not fit its field"
 	}
 }
 

@@ -322,7 +322,7 @@ func (r *Reader) peek() byte {
 	return c
 }
 
-// space returns the first byte from i that is no white space and its index, or 0 at the
+// space returns the first byte from i that is not white space and its index, or 0 at the
 // end.
 func space(data []byte, i int) (byte, int) {
 	for ; i < len(data); i++ {

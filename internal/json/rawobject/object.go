@@ -56,7 +56,7 @@ func Parse(raw []byte) (*Object, error) {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &syntax):
-		return nil, fmt.Errorf("the object is no valid JSON at byte %d", syntax.ByteOffset)
+		return nil, fmt.Errorf("the object is not valid JSON at byte %d", syntax.ByteOffset)
 	case err != nil:
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (p *parser) object(member func(name string) error) (at Span, err error) {
 		if _, err := p.dec.ReadValue(); err != nil {
 			return at, err
 		}
-		return at, errors.New("the object, or its metadata, is no JSON object")
+		return at, errors.New("the object, or its metadata, is not a JSON object")
 	}
 	if _, err := p.dec.ReadToken(); err != nil {
 		return at, err
@@ -156,7 +156,7 @@ func (p *parser) text(path string, to *string, at *Span) error {
 		return err
 	}
 	if value.Kind() != '"' {
-		return fmt.Errorf("%s is no string", path)
+		return fmt.Errorf("%s is not a string", path)
 	}
 	if at != nil {
 		end := int(p.dec.InputOffset())

@@ -50,7 +50,7 @@ func TestObjectsAreFoundWithTheirLines(t *testing.T) {
 		"an empty List":                                  {text: "apiVersion: v1\nkind: List\nitems: []\n", want: ""},
 		"a List without items":                           {text: "apiVersion: v1\nkind: List\n", want: ""},
 		"a kind that only sounds like a list":            {text: "apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: a}\nitems: everything\n", want: "1 AllowList a"},
-		"a kind with items that is no list":              {text: "apiVersion: example.com/v1\nkind: Menu\nmetadata: {name: a}\nitems: [soup]\n", want: "1 Menu a"},
+		"a kind with items that is not a list":           {text: "apiVersion: example.com/v1\nkind: Menu\nmetadata: {name: a}\nitems: [soup]\n", want: "1 Menu a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, documents, err := Parse(orElse(tc.file, "a.yaml"), []byte(tc.text))
@@ -92,15 +92,15 @@ func TestProblemsAreToldWithFileAndLine(t *testing.T) {
 		"a name that is a number":           {text: podYAML + "5\n", want: []string{"a.yaml:4: metadata.name: want a string, got a number: put it in quotes"}},
 		"a label that is a boolean":         {text: podYAML + "a\n  labels:\n    x: y\n    example.com/on: true\n", want: []string{"a.yaml:7: metadata.labels[example.com/on]: want a string, got a boolean: put it in quotes"}},
 		"metadata that is a sequence":       {text: "apiVersion: v1\nkind: Pod\nmetadata: []\n", want: []string{"a.yaml:3: metadata: want a mapping, got a sequence"}},
-		"a time that is none":               {text: podYAML + "a\n  creationTimestamp: yesterday\n", want: []string{"a.yaml:5: metadata.creationTimestamp: parsing time"}},
+		"an invalid time":                   {text: podYAML + "a\n  creationTimestamp: yesterday\n", want: []string{"a.yaml:5: metadata.creationTimestamp: parsing time"}},
 		"a line end in a name":              {text: podYAML + "a\n  labels: {\"x\\ny\": 1}\n", want: []string{`a.yaml:5: metadata.labels.x\ny: want a string, got a number`}},
 		"a tab":                             {text: "apiVersion: v1\nkind: Pod\nmetadata:\n\tname: a\n", want: []string{"a.yaml:4: not YAML: found character that cannot start any token: the line begins with a tab, indent it by spaces"}},
 		"a name that stands twice":          {text: "# x\n---\n" + podYAML + "a\n  name: b\n", want: []string{"a.yaml:7: not YAML: key \"name\" already set in map"}},
 		"names that stand twice":            {text: podYAML + "a\n  name: b\nkind: Pod\n", want: []string{"a.yaml:5: not YAML: key \"name\"", "a.yaml:6: not YAML: key \"kind\""}},
 		"a name that stands twice, in JSON": {file: "a.json", text: "{\n\"apiVersion\": \"v1\",\n\"apiVersion\": \"v1\"}", want: []string{"a.json:3: not JSON: duplicate key apiVersion"}},
 		"Windows line ends":                 {text: strings.ReplaceAll("# x\n"+podYAML+"a\n---\n"+podYAML+"b\n  name: c\n", "\n", "\r\n"), want: []string{"a.yaml:11: not YAML: key"}},
-		"a line that stands too far left":   {text: "  apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\nspec: {}\n", want: []string{"a.yaml:5: not YAML: this does not belong to what is above"}},
-		"text behind braces":                {text: "{apiVersion: v1,\nkind: Pod}\nspec: {}\n", want: []string{"a.yaml:3: not YAML: this does not belong to what is above"}},
+		"a line that stands too far left":   {text: "  apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\nspec: {}\n", want: []string{"a.yaml:5: not YAML: unexpected content"}},
+		"text behind braces":                {text: "{apiVersion: v1,\nkind: Pod}\nspec: {}\n", want: []string{"a.yaml:3: not YAML: unexpected content"}},
 		"a bracket that is not closed":      {text: "apiVersion: v1\nargs: [a\nkind: Pod\n", want: []string{"a.yaml:3: not YAML: did not find expected ',' or ']'"}},
 		"a colon too many":                  {text: podYAML + "a: b\n", want: []string{"a.yaml:4: not YAML: mapping values are not allowed in this context"}},
 		"an unknown anchor":                 {text: podYAML + "*a\n", want: []string{"a.yaml:1: not YAML: unknown anchor 'a' referenced"}},
@@ -114,7 +114,7 @@ func TestProblemsAreToldWithFileAndLine(t *testing.T) {
 		"an item of a List":                 {text: "apiVersion: v1\nkind: List\nitems:\n- " + indentText(podYAML+"a") + "\n- kind: Pod\n", want: []string{"a.yaml:8: not a Kubernetes object: it has no apiVersion"}},
 		"a field of an item of a List":      {text: "apiVersion: v1\nkind: List\nitems:\n- " + indentText(podYAML+"{}") + "\n", want: []string{"a.yaml:7: items[0].metadata.name: want a string, got a mapping"}},
 		"an item in JSON":                   {file: "a.json", text: "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n{\"apiVersion\":\"v1\",\"kind\":\"Pod\"},\n5]}", want: []string{"a.json:3: not a Kubernetes object but a number"}},
-		"items that are no sequence":        {text: "apiVersion: v1\nkind: List\nitems: x\n", want: []string{"a.yaml:3: items: want a sequence, got a string"}},
+		"items that are not a sequence":     {text: "apiVersion: v1\nkind: List\nitems: x\n", want: []string{"a.yaml:3: items: want a sequence, got a string"}},
 		"a number that JSON does not have":  {text: podYAML + "a\nspec: {x: .nan}\n", want: []string{"a.yaml:1: not YAML: json: unsupported value"}},
 		"a mapping as a key":                {text: podYAML + "a\n? {b: c}\n: d\n", want: []string{"a.yaml:1: not YAML: invalid map key"}},
 		"mistakes in several documents": {text: "x: 1\n---\n" + podYAML + "a\n---\na: b: c\n---\n" + podYAML + "5\n", want: []string{

@@ -32,7 +32,7 @@ func (d *Document) readYAML() ([]*Document, error) {
 }
 
 // errBehind is the error for text after the end of a document.
-var errBehind = errors.New("this does not belong to what is above: check the indentation, or put --- between two documents")
+var errBehind = errors.New("unexpected content: check the indentation, or put --- between two documents")
 
 // yamlNode parses a text that must be a single document.
 func yamlNode(text []byte) (*yamlv3.Node, error) {
@@ -117,7 +117,7 @@ func Lines(document []byte, pointers []jsontext.Pointer) (map[jsontext.Pointer]i
 	lines := map[jsontext.Pointer]int{}
 	for _, pointer := range pointers {
 		if !pointer.IsValid() {
-			return nil, fmt.Errorf("%q is no JSON pointer", pointer)
+			return nil, fmt.Errorf("%q is not a JSON pointer", pointer)
 		}
 		if line, ok := lineOf(root.Content[0], pointer); ok {
 			lines[pointer] = line

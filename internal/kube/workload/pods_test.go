@@ -70,7 +70,7 @@ func FuzzPodsOf(f *testing.F) {
 			for _, pod := range pods {
 				again, _, err := manifest.Parse("pod.json", pod.Raw)
 				if err != nil || len(again) != 1 || again[0].GVK() != PodKind {
-					t.Fatalf("%s is no pod (%v): of %s", pod.Raw, err, o.Raw)
+					t.Fatalf("%s is not a pod (%v): of %s", pod.Raw, err, o.Raw)
 				}
 				if diff := cmp.Diff(again[0].Labels, pod.Labels); pod.MadeBy != nil && len(pod.Labels) > 0 && diff != "" {
 					t.Errorf("labels (-written +known):\n%s", diff)

@@ -33,7 +33,7 @@ func runtimeOf(o *manifest.Object, find Finder) (*manifest.Object, error) {
 	found, err := find(trainerVersion, kind, namespace, ref.Name)
 	if err == nil && found == nil {
 		err = o.ErrorAt("/spec/runtimeRef", fmt.Sprintf(
-			"%s: its pods are described by the %s %s, which was not given: add what 'kubectl get %s.%s %s -o yaml' prints", o.Title(), kind, ref.Name, kind, "trainer.kubeflow.org", ref.Name))
+			"%s: its pods are described by the %s %s, which was not given: add the output of 'kubectl get %s.%s %s -o yaml'", o.Title(), kind, ref.Name, kind, "trainer.kubeflow.org", ref.Name))
 	}
 	return found, err
 }

@@ -123,7 +123,7 @@ func podsOfWorkspace(o *manifest.Object, namespace string, find Finder) ([]*Pod,
 		found, err := find(workspaceVersion, "WorkspaceKind", "", spec.Kind)
 		if err == nil && found == nil {
 			err = o.ErrorAt("/spec/kind", fmt.Sprintf(
-				"%s: its pod is described by the WorkspaceKind %s, which was not given: add what 'kubectl get workspacekind.kubeflow.org %s -o yaml' prints", o.Title(), spec.Kind, spec.Kind))
+				"%s: its pod is described by the WorkspaceKind %s, which was not given: add the output of 'kubectl get workspacekind.kubeflow.org %s -o yaml'", o.Title(), spec.Kind, spec.Kind))
 		}
 		if err != nil {
 			return nil, err

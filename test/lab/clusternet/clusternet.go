@@ -88,7 +88,7 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 		to, ok = address, true
 	}
 	if !ok {
-		return nil, fmt.Errorf("nobody is at %s", address)
+		return nil, fmt.Errorf("nothing listens at %s", address)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", to)
 }

@@ -40,14 +40,14 @@ func checkDefinitions(ctx context.Context, of *doctor.Installation, report *doct
 		switch {
 		case apierrors.IsNotFound(err):
 			complete = false
-			report.Fix(check, "apply what 'sallyport manifests --part crd' prints", "there is no definition %s", want.Name)
+			report.Fix(check, "apply the output of 'sallyport manifests --part crd'", "there is no definition %s", want.Name)
 		case err != nil:
 			report.Unread(check, "get customresourcedefinitions", err)
 			return
 		default:
 			if missing := definition.Missing(want, served); len(missing) > 0 {
 				complete = false
-				report.Fix(check, "apply what 'sallyport manifests --part crd' prints, with --server-side --force-conflicts, and stop what applies the other definition, such as Kubeflow's manifests; "+
+				report.Fix(check, "apply the output of 'sallyport manifests --part crd', with --server-side --force-conflicts, and stop applying the other definition, for example from Kubeflow's manifests; "+
 					"then write the lost fields again: docs/kubeflow-migration.md", "%s", definition.Describe(want.Name, missing))
 			}
 		}

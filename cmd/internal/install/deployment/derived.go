@@ -61,7 +61,7 @@ func removeAll(ctx context.Context, client metadata.Interface, resource schema.G
 	}
 	removal := &registration.Removal{Object: resource.GroupResource().String(), Action: registration.Deleted}
 	if apierrors.IsForbidden(err) {
-		removal.Action, removal.Why = registration.Left, "no permission to list them; this server does not use them any more"
+		removal.Action, removal.Why = registration.Left, "no permission to list them; this server no longer uses them"
 		return removal, nil
 	}
 	if err != nil {

@@ -47,7 +47,7 @@ func decodePodDefaults(objects []*manifest.Object) ([]*kubeflowv1alpha1.PodDefau
 			errs = append(errs, object.ErrorAt("",
 				object.Title()+": policies are written for PodDefaults alone: make a PodDefault of it in each namespace, or use the webhook"))
 		default:
-			errs = append(errs, object.ErrorAt("", fmt.Sprintf("%s of %s is no PodDefault", object.Title(), object.APIVersion)))
+			errs = append(errs, object.ErrorAt("", fmt.Sprintf("%s of %s is not a PodDefault", object.Title(), object.APIVersion)))
 		}
 	}
 	return out, errors.Join(errs...)

@@ -53,7 +53,7 @@ func checkRevisions(ctx context.Context, of *doctor.Installation, report *doctor
 	}
 	reportRefused(report, check, refused)
 	if complete && len(refused) == 0 {
-		report.OK(check, "%s", cli.Count(proven, "revision is what it says", "revisions are what they say"))
+		report.OK(check, "%s", cli.Count(proven, "revision matches its name", "revisions match their names"))
 	}
 }
 
@@ -91,10 +91,10 @@ func reportRefused(report *doctor.Report, check string, refused map[string]*refu
 		if namespace != "" {
 			command += " -n " + namespace
 		}
-		text, remedy := "1 revision is ignored, because it is not what it says: "+f.reason, "if nobody knows what it is for, delete it: "
+		text, remedy := "1 revision is ignored, because its content does not match its name: "+f.reason, "if it is not needed, delete it: "
 		if f.count > 1 {
-			text = fmt.Sprintf("%d revisions are ignored, because they are not what they say. The first is %s", f.count, f.reason)
-			remedy = "if nobody knows what they are for, delete them: "
+			text = fmt.Sprintf("%d revisions are ignored, because their content does not match their names. The first is %s", f.count, f.reason)
+			remedy = "if they are not needed, delete them: "
 		}
 		report.Fix(check, remedy+command+" "+strings.Join(f.names, " "), "%s", text)
 	}

@@ -73,8 +73,8 @@ func TestDoctorNamesTheRevisionsThatAreNotProven(t *testing.T) {
 		answers answers
 		want    []string // how lines begin or what is in them, in their order
 	}{
-		"none":           {answers{namespaced: none, clusterWide: none}, []string{"ok: 0 revisions are what they say"}},
-		"honest ones":    {answers{namespaced: honest, clusterWide: none}, []string{"ok: 1 revision is what it says"}},
+		"none":           {answers{namespaced: none, clusterWide: none}, []string{"ok: 0 revisions match their names"}},
+		"honest ones":    {answers{namespaced: honest, clusterWide: none}, []string{"ok: 1 revision matches its name"}},
 		"a forged one":   {answers{namespaced: append(honest, forged), clusterWide: none}, []string{"its spec is that of revision ... delete it: kubectl delete poddefaultrevisions.sallyport.io -n team-a " + forged.Name}},
 		"without labels": {answers{namespaced: []*revision.Object{unlabelled}, clusterWide: none}, []string{"fix: 1 revision is ignored, ... is not the name of a revision"}},
 		"of the cluster": {answers{namespaced: honest, clusterWide: []*revision.Object{forgedIn("", "all")}}, []string{"ClusterPodDefaultRevision all-... kubectl delete clusterpoddefaultrevisions.sallyport.io all-"}},

@@ -50,7 +50,7 @@ func (i *Init) Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return i.Target.Install(cmd.OutOrStdout(), files, "make tidy unit; README.md says what else there is to make")
+			return i.Target.Install(cmd.OutOrStdout(), files, "make tidy unit; README.md lists the other targets")
 		},
 	}
 }
@@ -58,7 +58,7 @@ func (i *Init) Command() *cobra.Command {
 func (i *Init) arguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case i.From != "" && len(args) > 0:
-		return fmt.Errorf("%s --from takes no argument, but got %q: the project is what --from names", cmd.CommandPath(), args[0])
+		return fmt.Errorf("%s --from takes no argument, but got %q: --from names the project", cmd.CommandPath(), args[0])
 	case i.From == "" && len(args) != 1:
 		return fmt.Errorf("%s takes the path of a Go module, for example github.com/me/bookstore, but got %d arguments; for a project that exists use --from", cmd.CommandPath(), len(args))
 	}
@@ -106,8 +106,8 @@ func (i *Init) AddProjectFlags(cmd *cobra.Command) {
 	cli.CompleteFolders(cmd, "replace")
 	flags.StringVar(&i.From, "from", "", "`folder` of a project that exists, whose markers +kubebuilder:webhook become definitions")
 	cli.CompleteFolders(cmd, "from")
-	flags.StringVar(&i.Target.Folder, "dir", ".", "`folder` to write to, which is made if it is not there; with --from it is that project")
+	flags.StringVar(&i.Target.Folder, "dir", ".", "`folder` to write to, created if missing; with --from it is that project")
 	cli.CompleteFolders(cmd, "dir")
-	flags.BoolVar(&i.Target.DryRun, "dry-run", false, "print which files would be written, and write none")
-	flags.BoolVar(&i.Target.Force, "force", false, "replace files that exist")
+	flags.BoolVar(&i.Target.DryRun, "dry-run", false, "print which files would be written, without writing them")
+	flags.BoolVar(&i.Target.Force, "force", false, "overwrite existing files")
 }

@@ -85,7 +85,7 @@ func TestProblemsOfMarkersNameFileAndLine(t *testing.T) {
 		"neither path nor url":             {strings.Replace(good, "path=/p,", "", 1), "mutually exclusive"},
 		"a name of two parts":              {strings.Replace(good, "name=a.b.c", "name=a.b", 1), "three parts"},
 		"an operation that does not exist": {strings.Replace(good, "verbs=create", "verbs=get", 1), `"get" is unknown`},
-		"a kind for a resource":            {strings.Replace(good, "resources=books", "resources=Book", 1), `"Book" is no resource`},
+		"a kind for a resource":            {strings.Replace(good, "resources=books", "resources=Book", 1), `"Book" is not a resource`},
 		"a failure policy":                 {strings.Replace(good, "failurePolicy=fail", "failurePolicy=maybe", 1), "failurePolicy"},
 		"side effects":                     {strings.Replace(good, "sideEffects=None", "sideEffects=Unknown", 1), `sideEffects: "Unknown"`},
 		"a match policy":                   {good + ",matchPolicy=Some", `"Some" for matchPolicy`},

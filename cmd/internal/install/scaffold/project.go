@@ -112,7 +112,7 @@ func (p *Project) Complete() error {
 func (p *Project) completeKind(problem func(what, value, format string, args ...any)) {
 	switch {
 	case p.Kind == "":
-		problem("--kind", p.Kind, "is needed: say what the API is about, for example Book")
+		problem("--kind", p.Kind, "is required: the kind of the API, for example Book")
 	case !kindPattern.MatchString(p.Kind):
 		problem("--kind", p.Kind, "must begin with a capital letter and consist of letters and digits, as the names of Go types do: %s", "Book")
 	case strings.HasSuffix(p.Kind, "List"):

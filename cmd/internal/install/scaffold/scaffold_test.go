@@ -50,10 +50,10 @@ func TestAllProblemsOfAProjectAreReported(t *testing.T) {
 	}{
 		"no kind and no version":                 {func(p *Project) { p.Kind, p.Versions = "", nil }, []string{"--kind", "--versions", "is needed"}},
 		"a module that is no path":               {func(p *Project) { p.Module = "github.com/me/book store" }, []string{`module "github.com/me/book store"`}},
-		"a module whose name is none":            {func(p *Project) { p.Module = "github.com/me/book_store" }, []string{`--name "book_store"`, "choose another name"}},
+		"a module with an invalid name":          {func(p *Project) { p.Module = "github.com/me/book_store" }, []string{`--name "book_store"`, "choose another name"}},
 		"a name that Services are too long with": {func(p *Project) { p.Name = strings.Repeat("a", 60) }, []string{"--name"}},
 		"a kind in lower case":                   {func(p *Project) { p.Kind = "book" }, []string{`--kind "book"`, "capital letter"}},
-		"a kind that is no Go name":              {func(p *Project) { p.Kind = "Book-Shop" }, []string{`--kind "Book-Shop"`}},
+		"a kind that is not a Go name":           {func(p *Project) { p.Kind = "Book-Shop" }, []string{`--kind "Book-Shop"`}},
 		"a kind that is a list":                  {func(p *Project) { p.Kind = "BookList" }, []string{"leave the List out"}},
 		"a kind that the package has":            {func(p *Project) { p.Kind = "GroupVersion" }, []string{"is taken"}},
 		"a kind that is too long":                {func(p *Project) { p.Kind = "B" + strings.Repeat("o", 60) }, []string{"at most 59 characters"}},

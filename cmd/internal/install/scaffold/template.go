@@ -181,7 +181,7 @@ func (e *execution) pipe(pipe *parse.PipeNode, dot any) (any, error) {
 	called, ok := args[0].(*parse.IdentifierNode)
 	if !ok {
 		if len(args) > 1 {
-			return nil, fmt.Errorf("%v is no function", args[0])
+			return nil, fmt.Errorf("%v is not a function", args[0])
 		}
 		return e.argument(args[0], dot)
 	}

@@ -52,7 +52,7 @@ type Usage struct {
 
 // ErrOtherServer is returned if the readings are from two API servers, or the API server
 // restarted in between.
-var ErrOtherServer = errors.New("the metrics are those of another kube-apiserver than before, or it has restarted: each counts for itself")
+var ErrOtherServer = errors.New("the metrics are those of another kube-apiserver than before, or it has restarted: each has counters of its own")
 
 // Usages returns the usage between two readings, longest total wait first. If before is nil, it
 // counts from the start of the API server.

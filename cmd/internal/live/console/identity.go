@@ -68,7 +68,7 @@ func (p *Proxy) Validate() error {
 	return errors.Join(errs...)
 }
 
-var errNotTrusted = errors.New("this is no trusted proxy: open the console through the address of your platform")
+var errNotTrusted = errors.New("this is not a trusted proxy: open the console through the address of your platform")
 
 // identify returns the user that a trusted proxy names. Groups that Kubernetes itself gives, and users
 // that are its components, are refused: they come from a proxy only if somebody forged them.

@@ -31,7 +31,7 @@ func TestUsersOfAProxy(t *testing.T) {
 		"a component of Kubernetes":     {"192.0.2.7:1", headers{"Kubeflow-Userid": {"system:kube-controller-manager"}}, rest.ImpersonationConfig{}},
 		"a group of Kubernetes":         {"192.0.2.7:1", headers{"Kubeflow-Userid": {"anna"}, "X-Groups": {"a,system:masters"}}, rest.ImpersonationConfig{}},
 		"a line break":                  {"192.0.2.7:1", headers{"Kubeflow-Userid": {"anna\nImpersonate-Group: x"}}, rest.ImpersonationConfig{}},
-		"a name that is no UTF-8":       {"192.0.2.7:1", headers{"Kubeflow-Userid": {"anna\xff"}}, rest.ImpersonationConfig{}},
+		"a name that is not UTF-8":      {"192.0.2.7:1", headers{"Kubeflow-Userid": {"anna\xff"}}, rest.ImpersonationConfig{}},
 		"a name that hides itself":      {"192.0.2.7:1", headers{"Kubeflow-Userid": {"\u202eanna"}}, rest.ImpersonationConfig{}},
 		"a name that is too long":       {"192.0.2.7:1", headers{"Kubeflow-Userid": {strings.Repeat("a", 2000)}}, rest.ImpersonationConfig{}},
 		"headers of Kubernetes itself":  {"192.0.2.7:1", headers{"Impersonate-User": {"admin"}}, rest.ImpersonationConfig{}},
@@ -85,9 +85,9 @@ func TestAProxyNeedsAHeaderAndSomebodyToTrust(t *testing.T) {
 		proxy Proxy
 		want  string
 	}{
-		"no header":             {Proxy{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, "header with the user is required"},
-		"nobody to trust":       {Proxy{UserHeader: "user"}, "who may send the header"},
-		"a header that is none": {Proxy{UserHeader: "a b:", Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, `"a b:"`},
+		"no header":         {Proxy{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, "header with the user is required"},
+		"nobody to trust":   {Proxy{UserHeader: "user"}, "who may send the header"},
+		"an invalid header": {Proxy{UserHeader: "a b:", Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, `"a b:"`},
 	} {
 		if err := tc.proxy.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)

@@ -60,7 +60,7 @@ func testPodPage(t *testing.T, w *world) {
 
 	has(t, w.page(t, "", "/pod?namespace=team-c", http.StatusOK), "web-0", "credentials", "!hunter")
 	body := w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0", http.StatusOK)
-	has(t, body, "PodDefault team-c/credentials", "as it is now", "label uses-other: it wants &#34;true&#34;, the pod has no such label",
+	has(t, body, "PodDefault team-c/credentials", "current revision", "label uses-other: it wants &#34;true&#34;, the pod has no such label",
 		"<ins>    - name: PASSWORD</ins></td><td>PodDefault team-c/credentials</td>", "spec.volumes[credentials]", "it is shown as it is stored, without what PodDefaults added",
 		"hidden ", "Webhooks and policies", "!hunter", "!<img", "!<script>", "!onerror", "!yyyy")
 	body = w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0&values=show", http.StatusOK)

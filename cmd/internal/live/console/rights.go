@@ -22,7 +22,7 @@ import (
 // default since Kubernetes 1.36): the API server checks it in addition to the user's own rights.
 const onBehalf = "impersonate-on:user-info:"
 
-// ImpersonateAnyUser is the right to impersonate any user that is no service account and no node, as far as
+// ImpersonateAnyUser is the right to impersonate any user that is neither a service account nor a node, as far as
 // [PolicyRules] go. Restrict it with resourceNames if the users are known.
 func ImpersonateAnyUser() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"}}

@@ -22,7 +22,7 @@ import (
 // with the URL of the first page.
 func (o *Options) RunLocal(ctx context.Context, address netip.AddrPort, ready func(url string)) error {
 	if !address.Addr().IsLoopback() {
-		return fmt.Errorf("%s is no loopback address, and a local console has no authentication", address)
+		return fmt.Errorf("%s is not a loopback address, and a local console has no authentication", address)
 	}
 	listener, err := listen(ctx, address)
 	if err != nil {

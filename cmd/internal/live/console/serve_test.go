@@ -123,7 +123,7 @@ func TestOnlyProxiesWithACertificateMayNameUsers(t *testing.T) {
 
 func TestALocalConsoleIsOnALoopbackAddress(t *testing.T) {
 	err := unreachable().RunLocal(t.Context(), netip.MustParseAddrPort("0.0.0.0:0"), func(string) { t.Error("it serves") })
-	if err == nil || !strings.Contains(err.Error(), "no loopback address") {
+	if err == nil || !strings.Contains(err.Error(), "not a loopback address") {
 		t.Error(err)
 	}
 }

@@ -110,7 +110,7 @@ func (v *visit) given(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("%w: the type is %q: choose poddefault or clusterpoddefault", errBadInput, manifest.Printable(v.FormValue("type")))
 }
 
-// try evaluates the text. Problems of the text are no error.
+// try evaluates the text. Problems of the text are not an error.
 func (v *visit) try(ctx context.Context, t *tried, text string) error {
 	if t.text = text; len(text) > maxRepeated {
 		t.text, t.long = "", len(text)

@@ -19,7 +19,7 @@ var callFailures = []struct {
 }{
 	{
 		"apiserver_admission_webhook_fail_open_count", nil, "calls of %s failed open",
-		"find out why calls fail: see reachability and certificate above; what passed un-injected, docs/runbooks/SallyportFailsOpen.md lists",
+		"find out why calls fail: see reachability and certificate above; for pods that passed un-injected, see docs/runbooks/SallyportFailsOpen.md",
 	},
 	{
 		"apiserver_admission_webhook_rejection_count", map[string]string{"error_type": "calling_webhook_error"},
@@ -54,7 +54,7 @@ func failures(c *callmetrics.Counters, webhooks []string) (sum float64) {
 func judgeCalls(before, after *callmetrics.Counters, webhooks []string) []Diagnosis {
 	const check = "calls"
 	if !before.Started().Equal(after.Started()) {
-		return []Diagnosis{{Check: check, Status: Skipped, Text: "two API servers answered, or one that has restarted, and each counts for itself: run doctor again"}}
+		return []Diagnosis{{Check: check, Status: Skipped, Text: "two API servers answered, or one that has restarted, and each has counters of its own: run doctor again"}}
 	}
 	since := "since this API server started"
 	if at := after.Started(); !at.IsZero() {

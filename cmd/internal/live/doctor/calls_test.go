@@ -47,9 +47,9 @@ func TestDoctorTellsWhatFailsNowFromWhatFailedBefore(t *testing.T) {
 		"more fail than before":     {counts{calls: 9, refused: 4}, counts{calls: 10, refused: 5}, []string{"fix: 1 requests were refused because " + webhook + " did not answer within the last 10s, 5 " + since}},
 		"what failed is over":       {counts{calls: 9, open: 4}, counts{calls: 12, open: 4}, []string{"ok: none of 3 calls within the last 10s has failed; 4 calls of " + webhook + " failed open earlier, " + since}},
 		"nobody calls":              {counts{calls: 9, open: 4}, counts{calls: 9, open: 4}, []string{"skip: no calls within the last 10s; 4 calls of " + webhook + " failed open earlier, " + since + "; create a pod, or watch for longer with --window"}},
-		"another API server":        {counts{calls: 9, open: 4}, counts{started: 5}, []string{"skip: two API servers answered, or one that has restarted, and each counts for itself: run doctor again"}},
+		"another API server":        {counts{calls: 9, open: 4}, counts{started: 5}, []string{"skip: two API servers answered, or one that has restarted, and each has counters of its own: run doctor again"}},
 		"one thing over, one not":   {counts{open: 4}, counts{open: 4, conditions: 1}, []string{"fix: 1 match conditions of " + webhook + " could not be evaluated within the last 10s, 1 " + since}},
-		"denials are no failures":   {counts{calls: 1}, counts{calls: 2}, []string{"ok: none of 2 calls has failed " + since}},
+		"denials are not failures":  {counts{calls: 1}, counts{calls: 2}, []string{"ok: none of 2 calls has failed " + since}},
 		"the first call ever fails": {counts{}, counts{refused: 1}, []string{"fix: 1 requests were refused because " + webhook + " did not answer within the last 10s, 1 " + since}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -179,7 +179,7 @@ func (d *doctor) checkAuthority(ctx context.Context) {
 	switch {
 	case lacking > 0:
 	case status.Phase != certificate.PhaseSteady:
-		d.OK(check, "a rotation is %s; 'sallyport certificates status' shows what it waits for", status.Phase)
+		d.OK(check, "a rotation is %s; 'sallyport certificates status' shows its progress", status.Phase)
 	case time.Until(status.Signer.NotAfter) < 30*24*time.Hour:
 		d.Fix(check, "sallyport certificates rotate", "the authority expires on %s, and no rotation is in progress", status.Signer.NotAfter.UTC().Format(time.DateOnly))
 	default:

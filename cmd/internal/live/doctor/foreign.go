@@ -47,7 +47,7 @@ func (d *doctor) checkForeignTerms(ctx context.Context) {
 	case len(terms) > 0:
 		d.Fix(check, "remove them, see 'kubectl edit mutatingwebhookconfiguration,validatingwebhookconfiguration "+name+"'; if they are intended, write them in the server's configuration; "+
 			"with registration.foreignTerms: Refuse the server removes them",
-			"terms of other clients narrow the webhooks, which are not called for what these exclude: %s", foreign.List(terms))
+			"terms of other clients narrow the webhooks; objects that these terms exclude bypass them: %s", foreign.List(terms))
 	default:
 		d.OK(check, "no other client narrows the webhooks")
 	}

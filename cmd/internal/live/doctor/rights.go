@@ -59,7 +59,7 @@ func (d *doctor) checkRights(ctx context.Context) {
 	}
 	if len(lacking) > 0 {
 		slices.Sort(lacking)
-		d.Fix(check, "apply what '"+d.Program+" manifests --part rbac' prints, with the flags of the server", "%s cannot %s", who, strings.Join(slices.Compact(lacking), ", "))
+		d.Fix(check, "apply the output of '"+d.Program+" manifests --part rbac' with the flags of the server", "%s cannot %s", who, strings.Join(slices.Compact(lacking), ", "))
 		return
 	}
 	d.OK(check, "%s has the %d rights that it needs", who, asked)

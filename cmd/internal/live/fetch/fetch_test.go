@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		var whole []byte
 		for _, line := range lines {
 			if line.time.IsZero() || line.text[len(line.text)-1] != '\n' {
-				t.Errorf("%q is no line of a recording", line.text)
+				t.Errorf("%q is not a line of a recording", line.text)
 			}
 			whole = append(whole, line.text...)
 		}

@@ -122,7 +122,7 @@ func TestAPreviewThatCouldNotSeeAllIsNoSuccess(t *testing.T) {
 		denied bool
 	}{
 		"all was seen":                           {Effect{Looked: 2, Changed: 1}, "", false},
-		"some may not be listed":                 {Effect{Looked: 2, Unseen: []string{"jobs of team-a"}}, "not all was looked at: you may not list jobs of team-a; ask somebody who may", false},
+		"some may not be listed":                 {Effect{Looked: 2, Unseen: []string{"jobs of team-a"}}, "incomplete: you may not list jobs of team-a; run it again with a kubeconfig that has the permission", false},
 		"some would be denied, others not known": {Effect{Looked: 2, Denied: 1, Unseen: []string{"jobs of team-a"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

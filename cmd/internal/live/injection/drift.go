@@ -46,7 +46,7 @@ type Drift struct {
 type driftOf struct {
 	Name   string `json:"name"`
 	Exists bool   `json:"exists"`
-	// Revision is that of the object as it is now.
+	// Revision is the object's current revision.
 	Revision string              `json:"revision,omitempty"`
 	Pods     map[drift.State]int `json:"pods"`
 	// Revisions counts the pods that carry the object by revision. Those that
@@ -328,7 +328,7 @@ func (o *owners) read(ctx context.Context, gvk schema.GroupVersionKind) (map[typ
 	})
 	switch {
 	case apierrors.IsForbidden(err):
-		manifest.Note(o.notes, "note: you may not list %s: pods are counted for their %s, not for what owns these", kind.Resource, kind.Resource)
+		manifest.Note(o.notes, "note: you may not list %s: pods are counted for their %s, not for the owners of these", kind.Resource, kind.Resource)
 	case err != nil:
 		return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
 	}

@@ -280,7 +280,7 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 	stable, _ := d.compiled.RolledOut()
 	switch {
 	case applied && d.compiled.Wrote(mark):
-		return true, "as it is now"
+		return true, "current revision"
 	case applied && stable != nil && stable.Wrote(mark):
 		return true, fmt.Sprintf("as it was at %s, which is stable while revision %s is rolled out (%s%s)",
 			markedState(mark), revision.Short(d.compiled.Revision()), d.stage(), d.reaches(stored, after))

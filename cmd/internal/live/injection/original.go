@@ -19,7 +19,7 @@ import (
 )
 
 // containersAlone is the basis of a pod about which nothing says how it was sent.
-const containersAlone = "its containers alone: what else it came with is not known"
+const containersAlone = "only its containers: the rest of the original is unknown"
 
 // original returns what a running pod was made from, as far as known: the owner's
 // template with its labels, the object last applied with kubectl, or otherwise its
@@ -38,7 +38,7 @@ func original(ctx context.Context, c *cluster.Cluster, stored *manifest.Object, 
 	} else if applied := stored.Annotations[corev1.LastAppliedConfigAnnotation]; applied != "" {
 		var found []*manifest.Object
 		if found, err = manifest.FromJSON([]byte(applied)); err == nil && len(found) == 1 {
-			pod, basis = found[0], "what was applied with kubectl"
+			pod, basis = found[0], "its last-applied configuration"
 		}
 	}
 	if err != nil {

@@ -384,7 +384,7 @@ func (p PreviewPrinter) End(e *Effect) (denied bool, err error) {
 	case e.Unknown > 0:
 		return false, fmt.Errorf("of %s, %w; --server=false does not ask", cli.Count(e.Unknown, "pod", "pods"), errUnknown)
 	case len(e.Unseen) > 0:
-		return false, fmt.Errorf("not all was looked at: you may not list %s; ask somebody who may", strings.Join(e.Unseen, ", "))
+		return false, fmt.Errorf("incomplete: you may not list %s; run it again with a kubeconfig that has the permission", strings.Join(e.Unseen, ", "))
 	}
 	return false, nil
 }

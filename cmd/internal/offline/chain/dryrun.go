@@ -12,7 +12,7 @@ import (
 )
 
 // ask lets the API server decide on a request whose result is not known, or is that it is allowed: its other plugins
-// and its validation may refuse it. What it says is true of a request that is no dry run only if no policy reads whether
+// and its validation may refuse it. What it says is true of a request that is not a dry run only if no policy reads whether
 // it is one, nor a field manager that is not known.
 func (r *Run) ask(ctx context.Context, result *Result) error {
 	reason := r.inDryRun(result)
@@ -40,7 +40,7 @@ func (r *Run) ask(ctx context.Context, result *Result) error {
 	result.Asked = true
 	if len(result.Unknown) == 0 {
 		if result.Denied = answer.Status; result.Denied != nil {
-			result.Notes = append(result.Notes, "refused by the API server's own dry run: what is evaluated here allows it")
+			result.Notes = append(result.Notes, "refused by the API server's own dry run; the steps evaluated here allow it")
 		}
 		return nil
 	}

@@ -33,7 +33,7 @@ var phases = []struct {
 
 // notEvaluated names the rest of the chain: k8s.io/kubernetes/pkg/kubeapiserver/options/plugins.go.
 const notEvaluated = "kube-apiserver's other plugins, such as NodeRestriction, ServiceAccount, Priority and DefaultTolerationSeconds before these steps and ResourceQuota after them, " +
-	"its validation of objects, and what it sets when it stores them"
+	"its validation of objects, and fields that it sets on storage"
 
 // PrintText prints a result as text. Steps that a match condition excludes are only counted, unless all is
 // set.
@@ -184,7 +184,7 @@ func (r *Result) Entries(about *manifest.Object, allowUnknown bool) ([]report.En
 	}
 	for _, text := range r.Unknown {
 		if !slices.ContainsFunc(r.Steps, func(s *Step) bool { return s.Outcome == Unknown && strings.HasPrefix(text, s.Name+": ") }) {
-			add("what is not known", ruleUnknown, unknown, "not known: "+text)
+			add("unknown inputs", ruleUnknown, unknown, "not known: "+text)
 		}
 	}
 	if r.Denied != nil && !refused {

@@ -165,7 +165,7 @@ func (q Question) request(of *resources.Resource) (lint.Request, error) {
 		case r.Kind != of.Kind && gvk != r.Kind:
 			return r, fmt.Errorf("%s: %s is not the object of %s/%s: pass one of kind %s, %s", given.At(), given.Title(), of.GroupResource(), q.Subresource, r.Kind.Kind, r.Kind.GroupVersion())
 		case gvk.Group != r.Kind.Group || gvk.Kind != r.Kind.Kind:
-			return r, fmt.Errorf("%s: %s is no %s: name the resource that the file is about", given.At(), given.Title(), of.GroupResource())
+			return r, fmt.Errorf("%s: %s is not of %s: name the resource of the file", given.At(), given.Title(), of.GroupResource())
 		}
 		if r.Kind.GroupKind() == of.Kind.GroupKind() { // the request has the version of the file
 			r.Kind, r.Resource = given.GVK(), given.GVK().GroupVersion().WithResource(of.Resource)

@@ -113,7 +113,7 @@ func TestASubresourceHasObjectsOfItsOwnKind(t *testing.T) {
 		"a scale of a Deployment":            {"deployments", "scale", "UPDATE", scale, deployment, `Scale autoscaling/v1, deployments v1, old: {"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web","namespace":"a","uid":"u"},"spec":{"replicas":3},"status":{"replicas":2,"selector":"a=b"}}`},
 		"a pod is not an eviction":           {"pods", "eviction", "CREATE", pod, "", "is not the object of pods/eviction: pass one of kind Eviction, policy/v1"},
 		"a Deployment is not a scale":        {"deployments", "scale", "UPDATE", deployment, "", "is not the object of deployments.apps/scale: pass one of kind Scale, autoscaling/v1"},
-		"an eviction is not a pod":           {"pods", "", "CREATE", eviction, "", "is no pods"},
+		"an eviction is not a pod":           {"pods", "", "CREATE", eviction, "", "is not of pods"},
 		"another Deployment as the old one":  {"deployments", "scale", "UPDATE", scale, strings.ReplaceAll(deployment, "web", "other"), "must be the same object"},
 		"a scale of what no API server made": {"replicationcontrollers", "scale", "UPDATE", scale, "{apiVersion: v1, kind: ReplicationController, metadata: {name: web, namespace: a}}", "give the old object as autoscaling/v1, Scale"},
 	} {

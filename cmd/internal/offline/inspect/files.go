@@ -29,7 +29,7 @@ func LintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 		for _, err := range manifest.SplitErrors(err) {
 			var problem *manifest.Error
 			if errors.As(err, &problem) && problem.NotObject {
-				others = append(others, lint.Skipped{Rule: "*", Reason: "documents that are no Kubernetes objects", Objects: []string{fmt.Sprintf("%s:%d", problem.File, problem.Line)}})
+				others = append(others, lint.Skipped{Rule: "*", Reason: "documents that are not Kubernetes objects", Objects: []string{fmt.Sprintf("%s:%d", problem.File, problem.Line)}})
 				continue
 			}
 			errs = append(errs, err)

@@ -74,8 +74,8 @@ func (r *Result) PrintJSON(out io.Writer) error {
 func (r *Result) Report(tool string) *report.Report {
 	const unreadable, skipped = "unreadable", "not-checked"
 	out := &report.Report{Tool: tool, Version: cli.BuildVersion(), Rules: []report.Rule{
-		{ID: unreadable, What: "What is to be checked can be read.", Help: "Correct what the message names.", URI: report.DocsURI("lint.md")},
-		{ID: skipped, What: "A rule could not look at everything.", Help: "Give what is missing, or ask the cluster.", URI: report.DocsURI("lint.md")},
+		{ID: unreadable, What: "All inputs can be read.", Help: "Correct the problem in the message.", URI: report.DocsURI("lint.md")},
+		{ID: skipped, What: "A rule could not check everything.", Help: "Add the missing objects, or check the cluster.", URI: report.DocsURI("lint.md")},
 	}}
 	for _, rule := range lint.Rules() {
 		out.Rules = append(out.Rules, report.Rule{ID: rule.ID, What: rule.What, Help: rule.Fix, URI: report.DocsURI("lint.md#" + rule.ID)})

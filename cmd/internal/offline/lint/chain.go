@@ -220,7 +220,7 @@ func (c *chain) namespaceSelector(s *metav1.LabelSelector) step {
 	r := c.request
 	isNamespace := r.Resource.Resource == "namespaces"
 	if r.Namespace == "" && !isNamespace {
-		return step{In, "namespaceSelector never leaves out what is cluster-scoped"}
+		return step{In, "namespaceSelector never excludes cluster-scoped objects"}
 	}
 	if isNamespace && r.Subresource == "" && (r.Operation == admissionregistrationv1.Create || r.Operation == admissionregistrationv1.Update) {
 		if r.Object == nil {

@@ -63,8 +63,8 @@ func urlProblems(text string) []clientProblem {
 		clientProblem
 	}{
 		{u.User != nil, clientProblem{"url must not contain user information", "Remove it; the API server shows who it is by a client certificate or a token of its own configuration."}},
-		{u.RawQuery != "" || u.ForceQuery, clientProblem{"url must not contain a query", "Put what the server has to know into the path."}},
-		{u.Fragment != "" || strings.HasSuffix(text, "#"), clientProblem{"url must not contain a fragment", "Remove # and what is behind it."}},
+		{u.RawQuery != "" || u.ForceQuery, clientProblem{"url must not contain a query", "Put parameters into the path."}},
+		{u.Fragment != "" || strings.HasSuffix(text, "#"), clientProblem{"url must not contain a fragment", "Remove the fragment."}},
 	} {
 		if part.there {
 			out = append(out, part.clientProblem)
@@ -89,7 +89,7 @@ func serviceProblems(s *admissionregistrationv1.ServiceReference) []clientProble
 		}
 		for part := range strings.SplitSeq(strings.Trim(*s.Path, "/"), "/") {
 			if len(validation.IsDNS1123Subdomain(part)) > 0 {
-				out = append(out, clientProblem{fmt.Sprintf("service path %q has the part %q, which is no DNS subdomain", *s.Path, part),
+				out = append(out, clientProblem{fmt.Sprintf("service path %q has the part %q, which is not a DNS subdomain", *s.Path, part),
 					"Use lower-case letters, digits, dashes and dots in each part of the path, and no query."})
 			}
 		}

@@ -13,7 +13,7 @@ func crdAdmission() Rule {
 		ID: "crd-admission", Group: groupWedge, Severities: []Severity{Warning}, Source: "incidents",
 		What: "No webhook with failurePolicy Fail matches CustomResourceDefinitions or APIServices, unless it is narrowed.",
 		Why:  "Upgrades depend on them, including the upgrade of the webhook's own project that may fix it.",
-		Fix:  "Use Ignore, or match conditions that exclude what the webhook does not need to see.",
+		Fix:  "Use Ignore, or match conditions that exclude objects that the webhook does not need.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				if !w.failsClosed() || len(w.MatchConditions) > 0 || selectors.OptsIn(w.ObjectSelector) {

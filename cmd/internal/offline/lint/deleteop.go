@@ -15,7 +15,7 @@ func deleteOp() Rule {
 		ID: "delete-op", Group: groupMatching, Severities: []Severity{Warning}, Source: "practice",
 		What: "No mutating webhook matches DELETE, and no validating one with failurePolicy Fail does, unless a label or condition narrows it.",
 		Why:  "A patch on DELETE is an error that Ignore does not cover. A validating webhook that is down blocks the deletion of namespaces and garbage collection.",
-		Fix:  "Drop DELETE from a mutating webhook. For a validating one use Ignore, or match only what must not be deleted.",
+		Fix:  "Drop DELETE from a mutating webhook. For a validating one use Ignore, or match only objects that must not be deleted.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				for _, rule := range w.Rules {

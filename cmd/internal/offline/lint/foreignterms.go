@@ -24,7 +24,7 @@ func foreignTerms() Rule {
 					if len(t.Managers) > 0 {
 						by = strings.Join(t.Managers, ", ")
 					}
-					c.webhook(w, Error, t.Field, "%s added %s to %s: the webhook is not called for what that excludes", by, t.Text, t.Field)
+					c.webhook(w, Error, t.Field, "%s added %s to %s: objects that this excludes bypass the webhook", by, t.Text, t.Field)
 				}
 			}
 		},

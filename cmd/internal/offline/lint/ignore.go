@@ -30,7 +30,7 @@ func ParseIgnore(text string) (Ignore, error) {
 	rule, object, _ := strings.Cut(where, "@")
 	out := Ignore{Rule: strings.TrimSpace(rule), Object: strings.TrimSpace(object), Reason: strings.TrimSpace(reason)}
 	if !ok || out.Reason == "" {
-		return Ignore{}, fmt.Errorf("%q: write RULE=REASON: somebody will want to know why", text)
+		return Ignore{}, fmt.Errorf("%q: want RULE=REASON: a reason is required", text)
 	}
 	return out, out.validate()
 }

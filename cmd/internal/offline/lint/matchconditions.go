@@ -49,7 +49,7 @@ func (c *checker) lookAtConditions(w *webhook) {
 		c.lookAtDelete(w)
 	}
 	if frequent := w.frequent(); frequent != "" && !w.narrowed() {
-		c.fixing("Test with a condition, or select by a label, what every object that the webhook cares about has.").webhook(w, Info, "rules", "a matchCondition or selector would avoid most calls: %s are written all the time", frequent)
+		c.fixing("Add a matchCondition or a selector for a property that all relevant objects share.").webhook(w, Info, "rules", "a matchCondition or selector would avoid most calls: %s are written all the time", frequent)
 	}
 }
 

@@ -8,7 +8,7 @@ func reinvocation() Rule {
 	return Rule{
 		ID: "reinvocation", Group: groupMatching, Severities: []Severity{Info}, Source: fromGP,
 		What: "If several mutating webhooks match one resource, a webhook that depends on fields that others may set has reinvocationPolicy IfNeeded.",
-		Why:  "Otherwise it misses what later ones change. A handler that is called again must be idempotent.",
+		Why:  "Otherwise it misses changes by later webhooks. A handler that is called again must be idempotent.",
 		Fix:  "Set reinvocationPolicy: IfNeeded, and test that a second call changes nothing.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
@@ -16,7 +16,7 @@ func reinvocation() Rule {
 					continue
 				}
 				if other := c.another(w); other != nil {
-					c.webhook(w, Info, "reinvocationPolicy", "%s may change later what the handler reads; consider IfNeeded", other.title())
+					c.webhook(w, Info, "reinvocationPolicy", "%s may later change fields that the handler reads; consider IfNeeded", other.title())
 				}
 			}
 		},

@@ -109,7 +109,7 @@ func TestEveryRuleSaysWhatWhyAndWhatToDo(t *testing.T) {
 		seen[rule.ID] = true
 		for _, text := range []string{rule.What, rule.Why, rule.Fix} {
 			if !strings.HasSuffix(text, ".") {
-				t.Errorf("%s: %q is no sentence", rule.ID, text)
+				t.Errorf("%s: %q is not a sentence", rule.ID, text)
 			}
 		}
 		if rule.Group == "" || rule.Source == "" || rule.check == nil || len(rule.Severities) == 0 {

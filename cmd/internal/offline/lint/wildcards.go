@@ -12,7 +12,7 @@ func wildcards() Rule {
 		ID: "wildcard", Group: groupMatching, Severities: []Severity{Warning}, Source: fromGP,
 		What: "Rules name groups, versions and resources, and no *.",
 		Why:  "The rule also matches resources that are installed later, in versions that the handler does not know, and every write in the cluster waits for the webhook, whatever its failurePolicy.",
-		Fix:  "Name what the handler reads; matchPolicy Equivalent, the default, covers its other versions.",
+		Fix:  "List the resources that the handler reads; matchPolicy Equivalent, the default, covers its other versions.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				for _, rule := range w.Rules {

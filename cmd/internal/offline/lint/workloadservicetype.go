@@ -12,7 +12,7 @@ func workloadServiceType() Rule {
 	return Rule{
 		ID: "workload-service-type", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
 		What: "The Service of webhooks is of type ClusterIP.",
-		Why:  "Clients outside the cluster should not be able to ask what admission would do.",
+		Why:  "Clients outside the cluster should not be able to probe admission.",
 		Fix:  "Set type: ClusterIP.",
 		check: func(c *checker) {
 			seen := map[*typed[corev1.Service]]bool{}

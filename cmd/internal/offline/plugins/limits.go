@@ -93,6 +93,6 @@ func (o *Objects) CheckLimits(a *Answer, p Pod) {
 		a.deny("LimitRanger", "%s", strings.Join(problems, "; "))
 	}
 	if problems := limitranger.Validate(pod); len(problems) > 0 {
-		a.deny("validation", "with what the LimitRanges of the namespace %s set: %v", p.Namespace, problems.ToAggregate())
+		a.deny("validation", "after the LimitRanges of the namespace %s: %v", p.Namespace, problems.ToAggregate())
 	}
 }

@@ -32,8 +32,8 @@ const (
 	NowAllowed   = "is allowed now"
 	OtherMessage = "is denied with another message"
 	NowFails     = "fails now"
-	NoLonger     = "does not fail any more"
-	NotAsked     = "is not asked about any more"
+	NoLonger     = "no longer fails"
+	NotAsked     = "is no longer called for"
 	Changed      = "is changed differently"
 	Warned       = "has other warnings"
 )

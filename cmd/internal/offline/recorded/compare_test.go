@@ -92,9 +92,9 @@ func TestDifferences(t *testing.T) {
 		{"denied now, each with its name", recorded("a", "web-1", allowedResponse) + recorded("a", "web-2", allowedResponse), by("a", deny), []string{"2 is denied now: pod NAME is bad"}},
 		{"allowed now", recorded("a", "web-1", deniedResponse), by("a", allow), []string{"1 is allowed now: pod NAME is bad"}},
 		{"another message", recorded("a", "web-1", deniedResponse), by("a", func(string) (*admission.Response, error) { return admission.Denied("no"), nil }), []string{"1 is denied with another message: no"}},
-		{"not asked", recorded("b", "web-1", allowedResponse), by("a", allow), []string{"1 is not asked about any more: no webhook of this name is configured for such requests"}},
+		{"not asked", recorded("b", "web-1", allowedResponse), by("a", allow), []string{"1 is no longer called for: no webhook of this name is configured for such requests"}},
 		{"fails now", recorded("a", "web-1", allowedResponse), by("a", func(string) (*admission.Response, error) { return nil, fmt.Errorf("broken") }), []string{"1 fails now: webhook a.example.com: broken"}},
-		{"does not fail any more", recorded("a", "web-1", "broken"), by("a", allow), []string{"1 does not fail any more: broken"}},
+		{"no longer fails", recorded("a", "web-1", "broken"), by("a", allow), []string{"1 no longer fails: broken"}},
 		{
 			"the same patch, of which a value was redacted", recorded("a", "web-1", patched(`[{"op":"add","path":"/spec/containers/0/env/-","value":{"name":"B","value":"REDACTED"}}]`)),
 			by("a", func(string) (*admission.Response, error) {

@@ -66,7 +66,7 @@ func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
 		if group, _, ok := strings.Cut(dataset.Kinds()[ref.Kind], "/"); ok {
 			resource += "." + group
 		}
-		manifest.Note(notes, "note: %s: %s was not given: if the cluster has it, add to --with what 'kubectl get %s %s%s -o yaml' prints", out.Object.Title(), ref, resource, ref.Name, where)
+		manifest.Note(notes, "note: %s: %s was not given: if the cluster has it, add the output of 'kubectl get %s %s%s -o yaml' to --with", out.Object.Title(), ref, resource, ref.Name, where)
 	}
 }
 

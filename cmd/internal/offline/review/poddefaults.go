@@ -105,11 +105,11 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			}
 		}
 		if earlier := seen[compiled.String()]; earlier != nil {
-			manifest.Note(notes, "warning: %s: %s was given before, at %s: this one counts", object.At(), compiled, earlier.At())
+			manifest.Note(notes, "warning: %s: %s was given before, at %s: this one applies", object.At(), compiled, earlier.At())
 		}
 		seen[compiled.String()] = object
 		if compiled = compiled.With(stable); compiled.Rolls() != nil && compiled.StableRecord() == nil && compiled.Generation() > 1 {
-			manifest.Note(notes, "note: %s: %s has spec.rollout: give its revisions with --with, or what all pods get after it is shown; kubectl get %s prints them",
+			manifest.Note(notes, "note: %s: %s has spec.rollout: add its revisions to --with, or the result is that of the completed rollout; kubectl get %s prints them",
 				object.At(), compiled, revision.Resource(compiled.Namespace()))
 		}
 		p.index.Set(compiled)

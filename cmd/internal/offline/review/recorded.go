@@ -23,10 +23,10 @@ func Recorded(o *manifest.Object) (Question, error) {
 	}
 	req := review.Request
 	if req == nil {
-		return Question{}, o.ErrorAt("", "the AdmissionReview has no request: an answer alone cannot be replayed; record what the API server sends")
+		return Question{}, o.ErrorAt("", "the AdmissionReview has no request: a response alone cannot be replayed; record the request of the API server")
 	}
 	if req.Operation == "" || req.Kind.Kind == "" || req.Resource.Resource == "" {
-		return Question{}, o.ErrorAt("/request", "the request of the AdmissionReview has no operation, no kind or no resource: it is not what the API server sends")
+		return Question{}, o.ErrorAt("/request", "the request of the AdmissionReview has no operation, kind or resource, which the API server always sends")
 	}
 	at, raw := jsontext.Pointer("/request/object"), jsontext.Value(req.Object.Raw)
 	if len(raw) == 0 {

@@ -167,7 +167,7 @@ func (f *comparison) object(expect *configv1alpha1.ObjectExpectation) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(expect.Origins)) {
 		if got := origin(out, path); got != expect.Origins[path] {
-			f.problem("%s: %s: want it from %s, got it from %s", title, path, expect.Origins[path], cmp.Or(got, "nobody"))
+			f.problem("%s: %s: want it from %s, got it from %s", title, path, expect.Origins[path], cmp.Or(got, "nothing"))
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (f *comparison) find(name string) (*review.Outcome, error) {
 	case len(f.objects) == 0:
 		return nil, errors.New("nothing came out to look at")
 	case len(found) == 0:
-		return nil, fmt.Errorf("no %s came out; what did: %s", name, strings.Join(titles, ", "))
+		return nil, fmt.Errorf("no %s in the result, which has: %s", name, strings.Join(titles, ", "))
 	}
 	return nil, fmt.Errorf("several objects came out: say object: Kind/name: %s", strings.Join(titles, ", "))
 }
@@ -392,7 +392,7 @@ func (f *comparison) differ(path, want, got, message string) {
 	if want != got {
 		f.problems = append(f.problems, Problem{
 			Message: message + " from " + path,
-			Diff:    udiff.Unified(filepath.ToSlash(path), "what came out", want, got),
+			Diff:    udiff.Unified(filepath.ToSlash(path), "result", want, got),
 		})
 	}
 }

@@ -219,7 +219,7 @@ func (p *Printer) report() *report.Report {
 		Tool: "sallyport test", Version: cli.BuildVersion(),
 		Rules: []report.Rule{
 			{ID: failed, What: "A test case of a policy ends as it expects.", Help: "Correct the policy, or the expectation: `sallyport test --update` writes expected files anew.", URI: docs},
-			{ID: warned, What: "A test case of a policy has no warnings.", Help: "Correct what the message names, or expect the warning.", URI: docs},
+			{ID: warned, What: "A test case of a policy has no warnings.", Help: "Correct the problem in the message, or expect the warning.", URI: docs},
 			{ID: undecided, What: "What decides a test case of a policy is among its files.", Help: "Add the object that the message names to `with`.", URI: docs},
 			{ID: broken, What: "A test case of a policy can run.", Help: "Correct the file that the message names.", URI: docs},
 		},

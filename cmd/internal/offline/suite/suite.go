@@ -215,7 +215,7 @@ func validateGiven(d *manifest.Document, at jsontext.Pointer, g *configv1alpha1.
 		if value == "" || slices.Contains(choices, value) {
 			return nil
 		}
-		return d.ErrorAt(at+jsontext.Pointer("/"+field), fmt.Sprintf("%s: %q is none of %s", manifest.FieldPath(at+jsontext.Pointer("/"+field)), value, cli.OneOf(choices)))
+		return d.ErrorAt(at+jsontext.Pointer("/"+field), fmt.Sprintf("%s: %q is not one of %s", manifest.FieldPath(at+jsontext.Pointer("/"+field)), value, cli.OneOf(choices)))
 	}
 	errs := []error{
 		choice("operation", g.Operation, operations),

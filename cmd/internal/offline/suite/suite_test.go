@@ -120,7 +120,7 @@ func TestCases(t *testing.T) {
 wrong: Pod team-a/web: spec.containers[0].image: want "registry.example.com/web:2", got "registry.example.com/web:1"
 wrong: Pod team-a/web: spec.hostname: want "web"; there is nothing
 wrong: Pod team-a/web: spec.tolerations: want nothing, got [{"key":"gpu","operator":"Exists"}]
-wrong: Pod team-a/web: spec.containers[0].image: want it from PodDefault team-a/proxy, got it from nobody
+wrong: Pod team-a/web: spec.containers[0].image: want it from PodDefault team-a/proxy, got it from nothing
 `,
 		},
 		{
@@ -145,7 +145,7 @@ should not pass: want it denied; it was allowed
 - {name: many, objects: [pod.yaml, pod.yaml], expect: {objects: [{absent: [spec.volumes]}]}}
 `,
 			want: `none: nothing came out to look at
-other: no Deployment came out; what did: Pod team-a/web
+other: no Deployment in the result, which has: Pod team-a/web
 many: several objects came out: say object: Kind/name: Pod team-a/web, Pod team-a/web
 `,
 		},
@@ -198,9 +198,9 @@ no such file: error: open none.yaml: no such file or directory
 - {name: a, warnings: Deny, user: {groups: [x]}, expect: {objects: [{}, {absent: ["{.a["]}]}}
 - {objects: [pod.yaml]}
 `,
-			want: `suite.yaml: error: suite.yaml:7: cases[0].operation: "PATCH" is none of CREATE, UPDATE or DELETE
+			want: `suite.yaml: error: suite.yaml:7: cases[0].operation: "PATCH" is not one of CREATE, UPDATE or DELETE
 suite.yaml:7: cases[0].expect.message: only a denial has a message: say allowed: false too
-suite.yaml:8: cases[1].warnings: "Deny" is none of Allow or Fail
+suite.yaml:8: cases[1].warnings: "Deny" is not one of Allow or Fail
 suite.yaml:8: cases[1].user.username: every request has a user
 suite.yaml:8: cases[1].expect.objects[0]: it expects nothing: say values, absent or origins
 suite.yaml:8: cases[1].expect.objects[1].absent: {.a[: not a JSONPath: unterminated array
@@ -235,7 +235,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 `,
 			want: `patch: the patch differs from patch.json
 --- patch.json
-+++ what came out
++++ result
 @@ -1,7 +1 @@
 -[
 -  {
@@ -247,7 +247,7 @@ spec: {type: ClusterIP, ports: [{port: 80}]}
 +[]
 object: the objects that come out differ from want.yaml
 --- want.yaml
-+++ what came out
++++ result
 @@ -6,4 +6,4 @@
  spec:
    ports:

@@ -32,7 +32,7 @@ var (
 const classTime = time.Second
 
 // WarnOfClasses lets a handler of [New] warn of classes that do not exist: the API server
-// refuses pods that name one. They may be created later, so it is no error.
+// refuses pods that name one. They may be created later, so it is not an error.
 func WarnOfClasses(handler admission.Handler, classes Classes) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		resp, err := handler.Handle(ctx, req)

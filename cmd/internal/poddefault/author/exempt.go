@@ -41,7 +41,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 // closed, and is called only when the annotation is set or changes.
 func NewExempt(authorizer Authorizer, maxExemption time.Duration) (admission.Webhook, error) {
 	if authorizer == nil {
-		return admission.Webhook{}, errors.New("author: nobody says who may exempt pods from PodDefaults")
+		return admission.Webhook{}, errors.New("author: the authorizer for exemptions from PodDefaults is missing")
 	}
 	scope := admissionregistrationv1.ClusterScope
 	has := func(object string) string {
@@ -84,11 +84,11 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 	}
 	var object, old metav1.PartialObjectMetadata
 	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
-		return admission.BadRequest("the request's object is no namespace"), nil
+		return admission.BadRequest("the request's object is not a namespace"), nil
 	}
 	if len(req.OldObject.Raw) > 0 {
 		if err := json.Unmarshal(req.OldObject.Raw, &old); err != nil {
-			return admission.BadRequest("the request's old object is no namespace"), nil
+			return admission.BadRequest("the request's old object is not a namespace"), nil
 		}
 	}
 	value := object.Annotations[poddefault.ExemptAnnotation]

@@ -129,7 +129,7 @@ func TestWhoMayExempt(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a fault is no decision", func(t *testing.T) {
+	t.Run("a fault is not a decision", func(t *testing.T) {
 		if _, err := handleExemption(t, &exempters{err: errors.New("away")}, exemptRequest(t, admissionv1.Create, at13+"proxy * x", "")); err == nil {
 			t.Error("a decision without an answer")
 		}

@@ -34,7 +34,7 @@ func strayPlaceholders(raw []byte, spec *kubeflowv1alpha1.PodDefaultSpec, path *
 			plain := strings.ReplaceAll(string(text), "$$", "")
 			if ok && (strings.Contains(plain, "${namespace}") || strings.Contains(plain, "${pod.")) && !replaced[at.String()] {
 				errs = append(errs, field.Forbidden(at, "placeholders are replaced in env values, args and subPaths alone, and never in names, "+
-					"which whoever labels a pod would choose: write what you mean"))
+					"which the author of a pod's labels would choose: write a literal name"))
 			}
 		}
 	}

@@ -48,13 +48,13 @@ func trustedKeys(entries map[string]string, path *field.Path) (errs field.ErrorL
 		case slices.Contains(kubeletKeys, strings.ToLower(key)):
 			errs = append(errs, field.Forbidden(at, "only the kubelet says so, of pods that it runs from files: remove it"))
 		case below(domain, ownDomains):
-			errs = append(errs, field.Forbidden(at, "it says what was decided about a pod, and only the webhook itself writes it: remove it"))
+			errs = append(errs, field.Forbidden(at, "it is reserved for the webhook, which records its decision about a pod in it: remove it"))
 		case slices.Contains(identityKeys, strings.ToLower(key)):
 			errs = append(errs, field.Forbidden(at, "a controller knows its pods by it: remove it"))
 		case below(domain, platformDomains):
 			warnings = append(warnings, fmt.Sprintf("%s: components of Kubernetes decide by keys of %s: is that meant?", at, domain))
 		case below(domain, foreignDomains) || strings.HasPrefix(strings.ToLower(key), "io.kubernetes.cri-o."):
-			warnings = append(warnings, fmt.Sprintf("%s: the network, mesh or runtime does what keys of %s say: is that meant?", at, domain))
+			warnings = append(warnings, fmt.Sprintf("%s: keys of %s control the network, mesh or runtime: is this intended?", at, domain))
 		}
 	}
 	return errs, warnings

@@ -76,7 +76,7 @@ func selectsSecrets(spec []byte) bool {
 func New(authorizer Authorizer, neighbours Neighbours, mode Mode) (admission.Webhook, error) {
 	err := mode.Validate()
 	if authorizer == nil && mode != Off {
-		err = errors.Join(err, errors.New("author: nobody says who may create pods"))
+		err = errors.Join(err, errors.New("author: the authorizer for the creation of pods is missing"))
 	}
 	if err != nil {
 		return admission.Webhook{}, err
@@ -128,7 +128,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return admission.Allowed(), nil
 	}
 	if jsontext.Value(req.Object.Raw).Kind() != '{' {
-		return admission.BadRequest("the request's object is no %s", req.Kind.Kind), nil
+		return admission.BadRequest("the request's object is not a %s", req.Kind.Kind), nil
 	}
 	spec, _ := rawjson.Lookup(req.Object.Raw, "spec")
 	old, _ := rawjson.Lookup(req.OldObject.Raw, "spec")
@@ -189,7 +189,7 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	}
 	if reader, ok := h.neighbours.(reader); ok {
 		if err := reader.Trouble(); err != nil {
-			resp.Warn("it has no effect on pods for now, because the server may not read such objects any more, see 'sallyport doctor': " + err.Error())
+			resp.Warn("it has no effect on pods for now, because the server may no longer read such objects, see 'sallyport doctor': " + err.Error())
 		}
 	}
 	if connector, ok := h.neighbours.(connector); ok && selectsSecrets(spec) {

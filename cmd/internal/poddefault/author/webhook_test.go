@@ -115,7 +115,7 @@ func TestWhoMayWrite(t *testing.T) {
 		"with warn it is a warning":                               {admissionv1.Create, podDefaults, good, "", Warn, nil, true, 1, 1, ""},
 		"with off nobody is asked":                                {admissionv1.Create, podDefaults, good, "", Off, nil, true, 0, 0, ""},
 		"a request for something else is an error in the rules":   {admissionv1.Create, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, good, "", Enforce, nil, false, 0, 0, "correct the rules"},
-		"an object that is none is refused":                       {admissionv1.Create, podDefaults, "[]", "", Enforce, []string{"team-a"}, false, 0, 0, "is no PodDefault"},
+		"an invalid object is refused":                            {admissionv1.Create, podDefaults, "[]", "", Enforce, []string{"team-a"}, false, 0, 0, "is not a PodDefault"},
 		"a field of another type is refused and its value hidden": {admissionv1.Create, podDefaults, "spec: {env: secret-value}", "", Enforce, []string{"team-a"}, false, 1, 0, "/env is of another type"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestWhoCannotBeAskedIsAFault(t *testing.T) {
 			t.Errorf("%s: failure policy %s, %v", mode, webhook.FailurePolicy, err)
 		}
 	}
-	if _, err := New(nil, nil, "maybe"); err == nil || !strings.Contains(err.Error(), `supported values: "enforce", "warn", "off"`) || !strings.Contains(err.Error(), "nobody says") {
+	if _, err := New(nil, nil, "maybe"); err == nil || !strings.Contains(err.Error(), `supported values: "enforce", "warn", "off"`) || !strings.Contains(err.Error(), "authorizer for the creation of pods is missing") {
 		t.Errorf("problems: %v", err)
 	}
 }

@@ -6,7 +6,7 @@
 // PodDefaults and ClusterPodDefaults; see [Compile] and [Controller].
 //
 // The policy does not cover objects written while every server is down. The annotation
-// that it looks for is no security boundary, because anyone may set it.
+// that it looks for is not a security boundary, because anyone may set it.
 package backstop
 
 import (

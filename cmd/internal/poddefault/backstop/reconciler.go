@@ -174,7 +174,7 @@ func (r *reconciler) enqueue(namespace string, after time.Duration) {
 // ready implements [Controller.Ready].
 func (r *reconciler) ready() error {
 	if !r.indexes.HasSynced() {
-		return fmt.Errorf("%s are not read yet (may this server list them? sallyport manifests --part rbac prints what it needs)", TemplateResource)
+		return fmt.Errorf("%s are not read yet (may this server list them? sallyport manifests --part rbac prints the permissions)", TemplateResource)
 	}
 	missing := 0
 	for _, n := range r.watcher.Namespaces.List() {

@@ -177,7 +177,7 @@ func (c *Controller) follow(ctx context.Context, own *apiextensionsv1.CustomReso
 		}),
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 			if ctx.Err() == nil { // it is retried with a back-off
-				c.log.Warn("definition cannot be watched (may this server list it? sallyport manifests --part rbac prints what it needs)", "definition", own.Name, "error", err)
+				c.log.Warn("definition cannot be watched (may this server list it? sallyport manifests --part rbac prints the permissions)", "definition", own.Name, "error", err)
 			}
 		}),
 	)

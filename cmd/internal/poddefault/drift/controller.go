@@ -104,7 +104,7 @@ func (c *Controller) lead(ctx context.Context) {
 	defer running.Wait()
 	running.Go(func() { pods.Run(ctx) })
 	late := time.AfterFunc(c.pace.late, func() {
-		c.log.Warn("pods are not read yet, so they are not counted (may this server list them? sallyport manifests --part rbac prints what it needs)")
+		c.log.Warn("pods are not read yet, so they are not counted (may this server list them? sallyport manifests --part rbac prints the permissions)")
 	})
 	defer late.Stop()
 	select {

@@ -24,7 +24,7 @@ type State string
 
 // The states. A pod and an object have at most one.
 const (
-	Current  State = "current"  // the pod carries the object as it is now
+	Current  State = "current"  // the pod carries the current revision
 	Outdated State = "outdated" // it carries an earlier revision
 	Unknown  State = "unknown"  // it carries a revision that its mark does not identify
 	Missing  State = "missing"  // the pod should carry the object and does not

@@ -42,7 +42,7 @@ func TestWhatWouldSilentlyDifferIsRefused(t *testing.T) {
 		"a mount without its volume":                    {[]string{"{volumeMounts: [{name: v, mountPath: /v}]}"}, []string{"the volume v is mounted"}},
 		"a mount of a sidecar without its volume":       {[]string{"{sidecars: [{name: s, image: i, volumeMounts: [{name: v, mountPath: /v}]}]}"}, []string{"the volume v is mounted"}},
 		"an annotation that excludes":                   {[]string{"{annotations: {poddefault.admission.kubeflow.org/exclude: 'true'}}"}, []string{"spec.annotations[poddefault.admission.kubeflow.org/exclude]"}},
-		"a number that CEL turns into a string":           {[]string{"{sidecars: [{name: s, image: i, lifecycle: {preStop: {sleep: {seconds: 9007199254740993}}}}]}"}, []string{"a number beyond"}},
+		"a number that CEL turns into a string":         {[]string{"{sidecars: [{name: s, image: i, lifecycle: {preStop: {sleep: {seconds: 9007199254740993}}}}]}"}, []string{"a number beyond"}},
 		"a label that selects another":                  {[]string{"{labels: {a: '1'}, selector: {matchLabels: {b: '1'}}}", "{selector: {matchExpressions: [{key: a, operator: Exists}]}}"}, []string{"the selector of pd-1 looks at this label"}},
 		"a label that its own selector excludes":        {[]string{"{labels: {a: '1'}, selector: {matchExpressions: [{key: a, operator: DoesNotExist}]}}"}, []string{"the selector of pd-0 looks at this label"}},
 		"different values where both may select":        {[]string{"{env: [{name: A, value: '1'}], selector: {matchLabels: {a: '1'}}}", "{env: [{name: A, value: '2'}], selector: {matchLabels: {b: '1'}}}"}, []string{"pd-0 and pd-1: env A"}},
@@ -105,7 +105,7 @@ func TestObjectsNeedANameANamespaceAndRoom(t *testing.T) {
 		}
 	}
 	if _, err := Export(nil, poddefault.Settings{}); err == nil {
-		t.Error("settings that are none are taken")
+		t.Error("invalid settings are taken")
 	}
 }
 

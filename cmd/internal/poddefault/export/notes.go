@@ -14,14 +14,14 @@ import (
 func notes(objects []*kubeflowv1alpha1.PodDefault, rounds int) []string {
 	out := []string{
 		"They need Kubernetes 1.36 or later. Remove the PodDefault webhook, or keep these namespaces from it: both would do the same work.",
-		"They hold what the PodDefaults say now. Export them again, all of a namespace at once, whenever one is written or deleted;",
-		"  delete the policies and bindings of a namespace that has no PodDefault any more.",
-		"Nobody is warned, and there are no audit annotations of objects that were applied, no events, no metrics and no status.",
+		"They hold the current PodDefaults. Export them again, all of a namespace at once, whenever one is written or deleted;",
+		"  delete the policies and bindings of a namespace that no longer has a PodDefault.",
+		"There are no warnings, no audit annotations of applied objects, no events, no metrics and no status.",
 		"Namespaces cannot exempt pods by the annotation sallyport.io/exempt: the policies do not read it.",
 		"A mount path that differs from another only by a slash, and tolerationSeconds that are replaced, are not told of.",
 		"Who may read policies reads the values of environment variables and annotations that PodDefaults set. When an expression",
 		"  fails, as for a pod so large that it costs too much, the API server's message to who creates the pod holds it with its values.",
-		"Conflicts are found when the pod is finished: also those with what other webhooks and policies have put there after these.",
+		"Conflicts are found when the pod is finished: also those with values that other webhooks and policies have added after these.",
 		"A message about a conflict begins with the name of the policy, and its status is 403 Forbidden, not 400 BadRequest.",
 		"Fields that exclude others, as hostUsers: false excludes hostNetwork, are left to the API server, whose message names no PodDefault.",
 		"Labels that webhooks add to a pod select nothing if no PodDefault selected it before: the API server does not ask again a policy",

@@ -302,7 +302,7 @@ func (r *roller) tellRefused(c *poddefault.Compiled, refused []*revision.Record)
 		r.mu.Unlock()
 		if !told && i < maxToldRefused {
 			r.recorder.Eventf(referenceTo(c), nil, corev1.EventTypeWarning, "RevisionIgnored", "Roll",
-				"%s is ignored: %v. Delete it, if nobody knows what it is for", one, one.Problem)
+				"%s is ignored: %v. Delete it if it is not needed", one, one.Problem)
 		}
 	}
 }

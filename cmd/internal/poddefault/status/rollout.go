@@ -107,7 +107,7 @@ func (r *roller) unavailable(ctx context.Context, problem error) {
 		next := c.Status().DeepCopy()
 		setHealth(next, metav1.Condition{
 			Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionUnknown, Reason: reasonUnavailable,
-			Message: "changes are not staged: " + problem.Error() + ". sallyport manifests --part crd,rbac prints what is missing",
+			Message: "changes are not staged: " + problem.Error() + ". apply the output of sallyport manifests --part crd,rbac",
 		}, c.Generation())
 		if err := r.show(ctx, c, next); err != nil && ctx.Err() == nil {
 			r.log.Warn("cannot write a status", "object", c.String(), "error", err)

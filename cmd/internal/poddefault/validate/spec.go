@@ -187,7 +187,7 @@ func (c *checker) maps(path *field.Path) {
 		c.invalidEach(child(path, "annotations"), key, validation.IsQualifiedName(strings.ToLower(key)))
 		for _, own := range []string{meta.MarkPrefix, meta.ClusterMarkPrefix, meta.SkipPrefix, meta.DecisionsAnnotation, meta.LimitRangerAnnotation} {
 			if strings.HasPrefix(key, own) {
-				c.errs = append(c.errs, field.Forbidden(child(path, "annotations").Key(key), "it is an annotation by which others say what they did to the pod"))
+				c.errs = append(c.errs, field.Forbidden(child(path, "annotations").Key(key), "the annotation is reserved for other components, which record in it what they did to the pod"))
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func unique[T any](c *checker, path *field.Path, keyField string, list []T, key 
 		case !twice:
 			seen[k] = i
 		case equality.Semantic.DeepEqual(list[first], list[i]):
-			c.warn(at, "it is the same as %s, and counts once", path.Index(first))
+			c.warn(at, "it is the same as %s, and applies once", path.Index(first))
 		default:
 			c.errs = append(c.errs, field.Duplicate(at.Child(keyField), k))
 		}

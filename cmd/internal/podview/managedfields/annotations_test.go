@@ -24,7 +24,7 @@ func TestAnnotationsThatWereSentAreRead(t *testing.T) {
 		{name: "an empty list tells nothing", fields: `[]`},
 		{name: "an empty entry tells nothing", fields: `[{}]`},
 		{name: "fields of another type tell nothing", fields: `[{"manager":"m","fieldsV1":"f:metadata"}]`},
-		{name: "something that is no list tells nothing", fields: `{"fieldsV1":{}}`},
+		{name: "something that is not a list tells nothing", fields: `{"fieldsV1":{}}`},
 		{name: "an object without annotations was sent without them", told: true, fields: `[{"fieldsV1":{"f:spec":{}}}]`},
 		{name: "empty annotations are none", told: true, fields: `[{"fieldsV1":{"f:metadata":{"f:annotations":{}}}}]`},
 		{

@@ -199,7 +199,7 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
 	if raw.Kind() != '{' && len(raw) > 0 && raw.Kind() != 'n' && e.err == nil {
-		e.err = fmt.Errorf("its %s are none", field)
+		e.err = fmt.Errorf("its %s are not a list", field)
 	}
 	b := jsonpatch.NewBuilderAt("/metadata/"+field, raw)
 	for _, c := range changes {
@@ -268,7 +268,7 @@ func (e *emitter) containers(field string, list []draftContainer) {
 			at := path + "/volumeMounts/" + strconv.Itoa(set.mount) + "/mountPropagation"
 			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: hostToContainer})
 			if e.explain {
-				e.told(at, "dataset "+set.of.Title()+": "+set.plugin+": what the fuse mounts is seen by the container")
+				e.told(at, "dataset "+set.of.Title()+": "+set.plugin+": the container sees the mounts of the fuse")
 			}
 		}
 		for j := range c.mounts {

@@ -49,7 +49,7 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	return d.affinity.all, nil
 }
 
-var errNoPod = errors.New("it is no pod")
+var errNoPod = errors.New("it is not a pod")
 
 // IsRefusal reports whether an error of [Explain] is a decision about the pod, with a
 // message for its author, instead of a fault.

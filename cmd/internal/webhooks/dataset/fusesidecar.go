@@ -41,7 +41,7 @@ func fuseSidecar(ctx context.Context, d *draft) (stop bool, err error) {
 	todo := d.mounted
 	for round := 0; len(todo) > 0; round++ {
 		if round == maxRounds {
-			return false, refusef("the sidecars of datasets mount datasets more than %d levels deep: correct what their runtimes mount", maxRounds)
+			return false, refusef("the sidecars of datasets mount datasets more than %d levels deep: correct the mounts of their runtimes", maxRounds)
 		}
 		templates := make([]*template, len(todo))
 		for i, m := range todo {
@@ -151,7 +151,7 @@ func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
 		return nil, refusef("dataset %s: its volume %s is bound to the claim of another dataset: rename one of them", m.Title(), volumeName)
 	}
 	if volume.Spec.CSI == nil || volume.Spec.CSI.VolumeAttributes["fluid_path"] == "" {
-		return nil, refusef("dataset %s: its volume %s has no attribute fluid_path: it is none of Fluid's", m.Title(), volumeName)
+		return nil, refusef("dataset %s: its volume %s has no attribute fluid_path: it does not belong to Fluid", m.Title(), volumeName)
 	}
 	attributes := volume.Spec.CSI.VolumeAttributes
 	t.hostPath, t.kind, t.subPath = attributes["fluid_path"], attributes["mount_type"], attributes["fluid_sub_path"]
@@ -182,7 +182,7 @@ func (d *draft) read(ctx context.Context, m *Mounted, ref Ref, into any) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", ref, err)
 	case object == nil:
-		return refusef("dataset %s: %s, of which its sidecar is made, is not there: wait until its runtime is ready", m.Title(), ref)
+		return refusef("dataset %s: %s, the template of its sidecar, does not exist: wait until its runtime is ready", m.Title(), ref)
 	}
 	if err := json.Unmarshal(object.Raw, into); err != nil {
 		return fmt.Errorf("%s cannot be read: %w", ref, err)

@@ -63,7 +63,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	p, ok := readPod(req.Object.Raw, meta)
 	if !ok {
-		return admission.BadRequest("the request's object is no pod: it has no spec, or a volume or container that is none"), nil
+		return admission.BadRequest("not a pod: spec is missing, or a volume or container is not an object"), nil
 	}
 	profile, err := h.profileNow(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func asRefusal(err error) *refusal {
 func (h *handler) response(ctx context.Context, d *draft) (*admission.Response, error) {
 	patch, origins, err := d.emit(admission.WantsOrigins(ctx))
 	if err != nil {
-		return admission.BadRequest("the request's object is no pod: %v", err), nil
+		return admission.BadRequest("not a pod: %v", err), nil
 	}
 	resp := admission.Patched(patch).Warn(d.warnings...)
 	resp.Origins = origins

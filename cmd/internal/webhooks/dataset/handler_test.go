@@ -213,11 +213,11 @@ func TestTheNamespaceIsTheRequests(t *testing.T) {
 func TestObjectsThatAreNoPodsAreRefused(t *testing.T) {
 	webhook := webhookOver(t, NewIndex(), nil)
 	for name, raw := range map[string]string{
-		"nothing": "", "an array": "[1]", "metadata that are none": `{"metadata":"canary"}`,
-		"no spec":                  `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}}}`,
-		"a container that is one":  `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}},"spec":{"containers":["canary"]}}`,
-		"a volume that is none":    `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}},"spec":{"volumes":[7]}}`,
-		"an affinity that is none": `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}},"spec":{"affinity":"canary"}}`,
+		"nothing": "", "an array": "[1]", "invalid metadata": `{"metadata":"canary"}`,
+		"no spec":                 `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}}}`,
+		"a container that is one": `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}},"spec":{"containers":["canary"]}}`,
+		"an invalid volume":       `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}},"spec":{"volumes":[7]}}`,
+		"an invalid affinity":     `{"metadata":{"labels":{"fuse.serverful.fluid.io/inject":"true"}},"spec":{"affinity":"canary"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp := cases.Handle(t, webhook, request(raw))

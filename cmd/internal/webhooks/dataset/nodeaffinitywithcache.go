@@ -53,7 +53,7 @@ func (t *tieredLocality) validate() error {
 
 func localityName(at, name string) error {
 	if problems := validation.IsQualifiedName(name); len(problems) > 0 {
-		return fmt.Errorf("%s: %q is no key of a label: %s", at, name, strings.Join(problems, "; "))
+		return fmt.Errorf("%s: %q is not a key of a label: %s", at, name, strings.Join(problems, "; "))
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func ParseClaim(name string, labels map[string]string) *Claim {
 	return c
 }
 
-var errNoObject = errors.New("it is no JSON object, or has no metadata.name")
+var errNoObject = errors.New("it is not a JSON object, or has no metadata.name")
 
 // maxMessage limits what is shown of a controller's message.
 const maxMessage = 512

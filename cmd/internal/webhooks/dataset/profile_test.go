@@ -37,7 +37,7 @@ func TestProfilesThatAreWrong(t *testing.T) {
 		"an argument that is not known":         {with("prefer: []"), []string{`unknown field "prefer"`}},
 		"a weight that is too small or missing": {with("preferred: [{name: a, weight: 0}, {name: b}]"), []string{"preferred[0].weight: 0: a pod's node affinity allows 1 to 100", "preferred[1].weight: 0"}},
 		"a weight that is too large":            {with("preferred: [{name: a, weight: 101}]"), []string{"preferred[0].weight: 101"}},
-		"names that are no keys":                {with("{preferred: [{name: 'a b', weight: 1}], required: ['']}"), []string{`preferred[0].name: "a b"`, `required[0]: ""`}},
+		"names that are not keys":               {with("{preferred: [{name: 'a b', weight: 1}], required: ['']}"), []string{`preferred[0].name: "a b"`, `required[0]: ""`}},
 		"names that stand there twice":          {with("{preferred: [{name: a, weight: 1}, {name: a, weight: 2}], required: [a, a]}"), []string{`preferred[1].name: duplicate "a"`, `required[1]: duplicate "a"`}},
 		"everything at once":                    {"plugins: {serverful: {withDataset: [A], withoutDataset: [B]}}\npluginConfig: [{name: C}]", []string{`"A"`, `"B"`, `"C"`}},
 	} {

@@ -115,14 +115,14 @@ func (p *profileStore) set(o *corev1.ConfigMap) {
 	if p.now.Load() != nil {
 		until = "the previous one stays in effect"
 	}
-	p.logger.Error("there is no good profile of plugins", "configmap", p.ref.Namespace+"/"+p.ref.Name, "until", until, "error", err)
+	p.logger.Error("invalid profile of plugins", "configmap", p.ref.Namespace+"/"+p.ref.Name, "until", until, "error", err)
 }
 
 // Add implements [cache.ReflectorStore].
 func (p *profileStore) Add(obj any) error {
 	o, ok := obj.(*corev1.ConfigMap)
 	if !ok {
-		return fmt.Errorf("%T is no ConfigMap", obj)
+		return fmt.Errorf("%T is not a ConfigMap", obj)
 	}
 	p.set(o)
 	return nil

@@ -30,7 +30,7 @@ func (m *mutator) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	var before []use
 	if req.Operation == admissionv1.Update {
 		if _, ok := readPod(req.OldObject.Raw, func(u use) { before = append(before, u) }); !ok {
-			return admission.BadRequest("the request's old object is no pod"), nil
+			return admission.BadRequest("the request's old object is not a pod"), nil
 		}
 	}
 	var patch jsonpatch.Patch

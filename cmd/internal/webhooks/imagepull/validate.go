@@ -31,7 +31,7 @@ func (v *validator) Handle(_ context.Context, req *admissionv1.AdmissionRequest)
 	var before []use
 	if updates {
 		if _, ok := readPod(req.OldObject.Raw, func(u use) { before = append(before, u) }); !ok {
-			return admission.BadRequest("the request's old object is no pod"), nil
+			return admission.BadRequest("the request's old object is not a pod"), nil
 		}
 	}
 	var violations []string

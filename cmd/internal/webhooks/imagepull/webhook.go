@@ -99,5 +99,5 @@ func concerned(p *policy, req *admissionv1.AdmissionRequest) *admission.Response
 }
 
 func notAPod() *admission.Response {
-	return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata, spec, a container or a volume is none")
+	return admission.BadRequest("not a pod: metadata, spec, a container or a volume is missing or not an object")
 }

@@ -76,9 +76,9 @@ func TestSettingsReportEveryProblem(t *testing.T) {
 
 func TestObjectsThatAreNoPodsAreRefused(t *testing.T) {
 	for name, raw := range map[string]string{
-		"nothing": "", "an array": "[1]", "a spec that is none": `{"spec":1}`, "a container that is none": `{"spec":{"containers":["canary"]}}`,
-		"containers that are no list": `{"spec":{"containers":{}}}`, "metadata that are none": `{"metadata":"canary","spec":{}}`,
-		"a volume that is none": `{"spec":{"volumes":[1]}}`, "an image volume that is none": `{"spec":{"volumes":[{"image":"canary"}]}}`,
+		"nothing": "", "an array": "[1]", "an invalid spec": `{"spec":1}`, "an invalid container": `{"spec":{"containers":["canary"]}}`,
+		"containers that are not a list": `{"spec":{"containers":{}}}`, "invalid metadata": `{"metadata":"canary","spec":{}}`,
+		"an invalid volume": `{"spec":{"volumes":[1]}}`, "an invalid image volume": `{"spec":{"volumes":[{"image":"canary"}]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, webhook := range newWebhooks(t, nil, nil) {

@@ -75,7 +75,7 @@ func (c *counter) update(req *admissionv1.AdmissionRequest) *admission.Response 
 	}
 	before, ok := readHeader(req.OldObject.Raw)
 	if !ok {
-		return admission.BadRequest("the request's old object is no namespace")
+		return admission.BadRequest("the request's old object is not a namespace")
 	}
 	if now.stamp == before.stamp && now.openShift == before.openShift {
 		return admission.Allowed()

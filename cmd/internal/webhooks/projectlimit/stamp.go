@@ -35,7 +35,7 @@ func (s *stamper) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	name, err := jsontext.AppendQuote(nil, req.UserInfo.Username)
 	if err != nil {
-		return nil, fmt.Errorf("the name of the user is no text: %w", err)
+		return nil, fmt.Errorf("the name of the user is not text: %w", err)
 	}
 	b := jsonpatch.NewBuilder(req.Object.Raw)
 	b.Set(name, "metadata", "annotations", Annotation)

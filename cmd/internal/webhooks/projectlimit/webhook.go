@@ -123,5 +123,5 @@ func wrongResource(req *admissionv1.AdmissionRequest) *admission.Response {
 }
 
 func unreadable() *admission.Response {
-	return admission.BadRequest("the request's object cannot be read: it is no JSON object, or its metadata or annotations are none")
+	return admission.BadRequest("cannot read the request's object: metadata or annotations are missing or not an object")
 }

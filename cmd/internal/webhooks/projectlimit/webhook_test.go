@@ -101,8 +101,8 @@ func TestSourceErrorIsAFaultAndNoDecision(t *testing.T) {
 
 func TestObjectsThatCannotBeReadAreRefused(t *testing.T) {
 	for name, raw := range map[string]string{
-		"nothing": "", "an array": "[1]", "metadata that are none": `{"metadata":"canary"}`, "annotations that are none": `{"metadata":{"annotations":"canary"}}`,
-		"a stamp that is no text": `{"metadata":{"annotations":{"sallyport.io/requester":7}}}`,
+		"nothing": "", "an array": "[1]", "invalid metadata": `{"metadata":"canary"}`, "invalid annotations": `{"metadata":{"annotations":"canary"}}`,
+		"a stamp that is not text": `{"metadata":{"annotations":{"sallyport.io/requester":7}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			webhooks := newWebhooks(t, nil, nil)

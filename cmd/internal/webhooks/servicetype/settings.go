@@ -54,7 +54,7 @@ func DefaultSettings() Settings { return Settings{Forbidden: slices.Clone(featur
 func (s Settings) Validate() error {
 	var errs field.ErrorList
 	if len(s.Forbidden) == 0 {
-		errs = append(errs, field.Required(field.NewPath("forbidden"), "name what Services may not be, of "+oneOf()))
+		errs = append(errs, field.Required(field.NewPath("forbidden"), "list forbidden types of Services, of "+oneOf()))
 	}
 	errs = append(errs, validateFeatures(field.NewPath("forbidden"), s.Forbidden)...)
 	for i, exception := range s.Exceptions {

@@ -80,13 +80,13 @@ func (h handler) Handle(_ context.Context, req *admissionv1.AdmissionRequest) (*
 	}
 	now, ok := readService(req.Object.Raw)
 	if !ok {
-		return admission.BadRequest("the request's object is no service: it is no JSON object, or its metadata, spec or external IPs are none"), nil
+		return admission.BadRequest("not a service: metadata, spec or externalIPs are missing or invalid"), nil
 	}
 	var before *service
 	if req.Operation == admissionv1.Update {
 		old, ok := readService(req.OldObject.Raw)
 		if !ok {
-			return admission.BadRequest("the request's old object is no service"), nil
+			return admission.BadRequest("the request's old object is not a service"), nil
 		}
 		before = &old
 	}

@@ -78,8 +78,8 @@ func TestSettingsReportEveryProblem(t *testing.T) {
 func TestObjectsThatAreNoServicesAreRefused(t *testing.T) {
 	webhook := newWebhooks(t, nil, nil)[0]
 	for name, raw := range map[string]string{
-		"nothing": "", "an array": "[1]", "a spec that is none": `{"spec":"canary"}`, "metadata that are none": `{"metadata":1,"spec":{}}`,
-		"external IPs that are no list": `{"spec":{"externalIPs":"canary"}}`, "an external IP that is none": `{"spec":{"externalIPs":[7]}}`,
+		"nothing": "", "an array": "[1]", "an invalid spec": `{"spec":"canary"}`, "invalid metadata": `{"metadata":1,"spec":{}}`,
+		"external IPs that are not a list": `{"spec":{"externalIPs":"canary"}}`, "an invalid external IP": `{"spec":{"externalIPs":[7]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, req := range []*admissionv1.AdmissionRequest{

@@ -118,7 +118,7 @@ func (b *builder) classes() []badClass {
 	good := b.good
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	return []badClass{
-		// What is no JSON, or not whole.
+		// What is not JSON, or not whole.
 		{name: "an empty body", send: post(nil), statuses: bad},
 		{name: "white space", send: post(bytes.Repeat([]byte(" "), 4096)), statuses: bad},
 		{name: "a review cut in half", send: post(good[:len(good)/2]), statuses: bad},
@@ -140,7 +140,7 @@ func (b *builder) classes() []badClass {
 		{name: "invalid UTF-8", send: post(b.edit("example.com", "example\xff\xfe.com")), statuses: bad},
 		{name: "half a surrogate pair", send: post(b.edit("example.com", `example\ud800.com`)), statuses: bad},
 		{name: "a control character in a string", send: post(b.edit("example.com", "example\x01.com")), statuses: bad},
-		// What is no review.
+		// What is not a review.
 		{name: "an empty object", send: post([]byte("{}")), statuses: bad},
 		{name: "another kind", send: post(b.edit(`"kind":"AdmissionReview"`, `"kind":"ConversionReview"`)), statuses: bad},
 		{name: "kinds in other case", send: post(b.edit(`"kind":"AdmissionReview"`, `"KIND":"AdmissionReview"`)), statuses: bad},
@@ -154,7 +154,7 @@ func (b *builder) classes() []badClass {
 		{name: "a uid twice", send: post(b.edit(`"uid":"u-1"`, `"uid":"u-1","uid":"u-2"`)), statuses: bad},
 		{name: "an operation that is a list", send: post(b.edit(`"operation":"CREATE"`, `"operation":["CREATE"]`)), statuses: bad},
 		{name: "a dryRun that is a string", send: post(b.edit(`"operation":"CREATE"`, `"operation":"CREATE","dryRun":"yes"`)), statuses: bad},
-		// Objects that are no pods.
+		// Objects that are not pods.
 		{name: "object: null", send: post(b.object("null")), statuses: denied},
 		{name: "object: a list", send: post(b.object("[1]")), statuses: denied},
 		{name: "object: a string", send: post(b.object(`"pod"`)), statuses: denied},

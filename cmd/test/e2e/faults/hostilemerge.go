@@ -213,7 +213,7 @@ type answer struct {
 	text     string // the reason, or the warnings
 }
 
-// errTurnedAway is an answer that is no decision: the door was shut, for now or for such
+// errTurnedAway is an answer that is not a decision: the door was shut, for now or for such
 // bodies.
 var errTurnedAway = errors.New("rejected")
 

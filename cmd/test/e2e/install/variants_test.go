@@ -158,7 +158,7 @@ var variants = map[string]variant{
 	"a section that is not known":         {values: "config: {servng: {idleTimeout: 10s}}", refused: "servng"},
 	"a field of a webhook misspelt":       {values: "config: {webhooks: [{name: imagepull, failurePolcy: Ignore}]}", refused: "failurePolcy"},
 	"a setting of another webhook":        {values: "config: {webhooks: [{name: imagepull, settings: {limit: 3}}]}", refused: "limit"},
-	"a choice that is none":               {values: "config: {log: {level: loud}}", refused: "level"},
+	"an invalid choice":                   {values: "config: {log: {level: loud}}", refused: "level"},
 	"no image":                            {values: "image: {repository: ''}", refused: "image.repository is needed"},
 	"a webhook that does not exist":       {values: "webhooks: [poddefaults]", refused: "webhooks"},
 	"no webhook":                          {values: "webhooks: []", refused: "webhooks"},
@@ -171,7 +171,7 @@ var variants = map[string]variant{
 	"callers without rights":              {values: "config: {authentication: {mode: delegated}}", refused: "authentication.mode"},
 	"readers of a CA":                     {values: "metrics: {authentication: client-ca}", refused: "authentication"},
 	"an account of nobody":                {values: "serviceAccount: {create: false}", refused: "serviceAccount.name is needed"},
-	"addresses that are none":             {values: "networkPolicy: {apiServerCIDRs: [everywhere]}", refused: "apiServerCIDRs"},
+	"invalid addresses":                   {values: "networkPolicy: {apiServerCIDRs: [everywhere]}", refused: "apiServerCIDRs"},
 }
 
 // kustomizations are folders below config, alone or with components.
