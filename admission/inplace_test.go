@@ -20,7 +20,7 @@ import (
 )
 
 // A handler that changes what a type that reads itself holds, or changes everything, has its
-// changes in the patch all the same, call after call.
+// changes in the patch anyway, call after call.
 func TestMutateSeesChangesInPlace(t *testing.T) {
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -40,7 +40,7 @@ func TestResponses(t *testing.T) {
 			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "no pod",
 		}}},
 		{"the status of an API error is kept, with its causes", DeniedWith(invalidStatus), Response{Status: &invalidStatus}},
-		{"a status that says success fails all the same", DeniedWith(metav1.Status{Status: metav1.StatusSuccess, Code: 422}), Response{
+		{"a status that says success still fails", DeniedWith(metav1.Status{Status: metav1.StatusSuccess, Code: 422}), Response{
 			Status: &metav1.Status{Status: metav1.StatusFailure, Code: 422},
 		}},
 	} {

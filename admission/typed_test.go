@@ -626,7 +626,7 @@ func TestProblemsInHandlersAreReportedWithTheDefinition(t *testing.T) {
 			}
 			if tc.want != "" && strings.HasPrefix(tc.want, "handler: ") {
 				if resp, err := tc.webhook.Handler.Handle(t.Context(), podRequest(admissionv1.Create)); !strings.Contains(tc.want, "changes objects") && err == nil {
-					t.Errorf("served all the same: %+v", resp)
+					t.Errorf("served anyway: %+v", resp)
 				}
 			}
 		})

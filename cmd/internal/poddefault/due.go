@@ -62,7 +62,7 @@ func Recorded(key string) bool {
 }
 
 // PassedOver reports whether a pod without the mark of an object was created when the
-// object was as it is now. It was then skipped, or left out because a volume is missing.
+// object had its current revision. It was then skipped, or left out because a volume is missing.
 func (c *Compiled) PassedOver(annotations map[string]string) bool {
 	if !listedAmong(annotations[meta.DecisionsAnnotation], []*Compiled{c})[c.decision] {
 		return false

@@ -108,7 +108,7 @@ func TestSallyport(t *testing.T) {
 		{"an index that is edited by hand is put right, and lets nothing pass", testSpoiledIndex},
 		{"a server whose rights are withdrawn goes on, and says so", testWithdrawnRights},
 		{"a definition of PodDefaults that is deleted may come back", testWithdrawnDefinition},
-		{"two servers that want one configuration to be different inject all the same", testTwoConfigurations},
+		{"two servers that want one configuration to be different still inject", testTwoConfigurations},
 		{"a server with few file descriptors, little memory and no disk goes on", testPoorServer},
 		{"a leader that is cut off is followed by another, and comes back", testPartition},
 		{"metrics are for whom the API server allows, and probes for all", testMetricsReaders},

@@ -116,7 +116,7 @@ func testForeseen(t *testing.T, e *env) {
 		})
 	}
 
-	// What is refused behind the webhook comes with its warnings all the same.
+	// What is refused behind the webhook still comes with its warnings.
 	e.createSoon(t, podDefault(served, "keeps", spec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"keeps": "true"}}, ConflictPolicy: kubeflowv1alpha1.ConflictKeepPod,
 		Env: []corev1.EnvVar{{Name: "A", Value: "x"}},

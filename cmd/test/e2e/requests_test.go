@@ -241,7 +241,7 @@ func (f *requests) cover(r *servedResource, verbs ...string) {
 }
 
 // uncovered are the verbs of resources for which no request was made, of those that
-// change something or go through admission all the same.
+// change something or go through admission anyway.
 func (f *requests) uncovered(all []*servedResource) (missing []string) {
 	for _, r := range all {
 		for _, verb := range r.verbs {

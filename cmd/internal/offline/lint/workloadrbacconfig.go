@@ -42,7 +42,7 @@ func (c *checker) right(r *role, i int, verbs []string, resource, format string)
 	subjects := c.subjects(r)
 	who := strings.Join(subjects, ", ")
 	if len(subjects) == 0 {
-		who = "whoever has " + r.Kind + " " + r.Name
+		who = "every subject of " + r.Kind + " " + r.Name
 	} else if slices.Equal(subjects, []string{"Group system:masters"}) {
 		return
 	}

@@ -33,7 +33,7 @@ func workloadRBACInjector() Rule {
 						subjects := c.subjects(r)
 						who := strings.Join(subjects, ", ")
 						if len(subjects) == 0 {
-							who = "whoever has ClusterRole " + r.Name
+							who = "every subject of ClusterRole " + r.Name
 						}
 						c.object(r.Object, Warning, "/rules/"+itoa(i), "%s can %s all %s; limit it with resourceNames", who, strings.Join(verbs, " and "), target.resource)
 					}

@@ -148,7 +148,7 @@ func recorded(t *testing.T, s configv1alpha1.Recording, calls func(*Recorder)) [
 	}
 	calls(r)
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // the queue is written all the same
+	cancel() // the queue is still written
 	if err := r.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func awaitOne(ctx context.Context, patience time.Duration, live []*replica, metr
 
 // leaderGone kills the leader right before a PodDefault is deleted, and another one selects
 // other pods than before. The policy knows of neither until there is another leader; pods
-// that they have selected must be created all the same.
+// that they have selected must still be created.
 func leaderGone(ctx context.Context, c *cluster, rounds int, out *result) error {
 	live, err := c.deploy(ctx, 3, lab.Set("webhooks.poddefault.guard", "Backstop"))
 	if err != nil {
@@ -193,7 +193,7 @@ func leaderOf(ctx context.Context, live []*replica) (leader *replica, err error)
 				return nil
 			}
 		}
-		return errors.New("nobody writes indexes")
+		return errors.New("no replica writes indexes")
 	})
 	return leader, err
 }
