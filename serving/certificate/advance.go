@@ -21,7 +21,7 @@ func (a *Authority) keepRotating(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-a.stirred:
+		case <-a.secretRead:
 			timer.Stop()
 		case <-timer.C:
 		}

@@ -113,8 +113,8 @@ type Authority struct {
 	*current
 	options AuthorityOptions
 	metrics *authorityMetrics
-	// stirred signals that the Secret was read.
-	stirred chan struct{}
+	// secretRead signals that the Secret was read.
+	secretRead chan struct{}
 
 	mu sync.Mutex
 	// state is the content of the last usable Secret, live that Secret if it is current,
@@ -164,7 +164,7 @@ func NewAuthority(options AuthorityOptions) (*Authority, error) {
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
 	}
-	a := &Authority{current: newCurrent(options.Now, options.Logger), options: options, stirred: make(chan struct{}, 1)}
+	a := &Authority{current: newCurrent(options.Now, options.Logger), options: options, secretRead: make(chan struct{}, 1)}
 	if options.Secrets == nil {
 		own, err := newIssuer(a.now(), options.Lifetime)
 		if err != nil {
@@ -388,7 +388,7 @@ func (a *Authority) adopt(secret *corev1.Secret) {
 	}
 	a.mu.Unlock()
 	select {
-	case a.stirred <- struct{}{}:
+	case a.secretRead <- struct{}{}:
 	default: // one is already pending
 	}
 	if err != nil {
