@@ -67,11 +67,11 @@ func (c *codec) read(in *rawobject.Object) (object runtime.Object, came given, e
 // buffers are the buffers of one conversion.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// largestBuffer is the largest buffer that is kept for reuse.
-const largestBuffer = 1 << 20
+// maxBuffer is the largest buffer that is kept for reuse.
+const maxBuffer = 1 << 20
 
 func release(buffer *[]byte, used []byte) {
-	if cap(used) <= largestBuffer {
+	if cap(used) <= maxBuffer {
 		*buffer = used
 		buffers.Put(buffer)
 	}

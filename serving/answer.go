@@ -109,7 +109,7 @@ func (a *answer) leave(ctx context.Context, wait func()) bool {
 	}
 	until, limited := ctx.Deadline()
 	if !limited {
-		until = time.Now().Add(longestTimeout)
+		until = time.Now().Add(maxTimeout)
 	}
 	return a.takePlace(ctx, until, true) == nil
 }

@@ -42,7 +42,7 @@ func TestWhoHasToBeAskedForHoldsUpNobody(t *testing.T) {
 		if n := h.connections.count(); n != 5 {
 			t.Errorf("%d connections are open, want 5", n)
 		}
-		time.Sleep(longestTimeout) // all authentications have timed out
+		time.Sleep(maxTimeout) // all authentications have timed out
 	})
 }
 

@@ -16,14 +16,14 @@ import (
 // retry on another replica, a late one cannot. If rounding hides more than the margin the
 // response is late anyway, but only in the last second of the user's request.
 func timeBudget(rawQuery string) time.Duration {
-	timeout := longestTimeout
+	timeout := maxTimeout
 	for parameter := range strings.SplitSeq(rawQuery, "&") {
 		value, found := strings.CutPrefix(parameter, "timeout=")
 		if !found {
 			continue
 		}
 		if given, err := time.ParseDuration(value); err == nil && given > 0 {
-			timeout = min(given, longestTimeout)
+			timeout = min(given, maxTimeout)
 		}
 		break
 	}

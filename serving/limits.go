@@ -12,9 +12,9 @@ const (
 	// buffers of TLS and HTTP, and the first buffer of a body.
 	connectionBytes = 64 << 10
 
-	leastConnections, mostConnections               = 64, 4096
-	leastMetricsConnections, mostMetricsConnections = 16, 256
-	mostBytesInFlight                               = 64 << 20
+	leastConnections, maxConnections               = 64, 4096
+	leastMetricsConnections, maxMetricsConnections = 16, 256
+	maxBytesInFlight                               = 64 << 20
 
 	// ReviewBytes is the memory that a review may need besides its body: the decoded
 	// objects, the patch and the response, of 3 MiB and more each.
@@ -31,13 +31,13 @@ func memoryLimit() int64 { return debug.SetMemoryLimit(-1) }
 // derive sets the limits that are 0 to their defaults for the given memory limit.
 func (o *Options) derive(memory int64) {
 	if o.MaxConnections == 0 {
-		o.MaxConnections = int(min(max(memory/4/connectionBytes, leastConnections), mostConnections))
+		o.MaxConnections = int(min(max(memory/4/connectionBytes, leastConnections), maxConnections))
 	}
 	if o.MaxMetricsConnections == 0 {
-		o.MaxMetricsConnections = min(max(o.MaxConnections/16, leastMetricsConnections), mostMetricsConnections)
+		o.MaxMetricsConnections = min(max(o.MaxConnections/16, leastMetricsConnections), maxMetricsConnections)
 	}
 	if o.MaxBytesInFlight == 0 {
-		o.MaxBytesInFlight = max(min(memory/8, mostBytesInFlight), o.MaxBodyBytes+o.MaxBodyBytes/2*3)
+		o.MaxBytesInFlight = max(min(memory/8, maxBytesInFlight), o.MaxBodyBytes+o.MaxBodyBytes/2*3)
 	}
 	if o.MaxConcurrentReviews == 0 {
 		// The rest, without connections and bodies.

@@ -21,9 +21,9 @@ const (
 	// wait longer.
 	apiServerIdleTimeout = 90 * time.Second
 
-	// longestTimeout is the maximum timeoutSeconds of a webhook, and the API server's
+	// maxTimeout is the maximum timeoutSeconds of a webhook, and the API server's
 	// timeout for a conversion. It is used if ?timeout= is missing.
-	longestTimeout = 30 * time.Second
+	maxTimeout = 30 * time.Second
 )
 
 // Check is a condition of /readyz or /livez.
@@ -196,7 +196,7 @@ func DefaultOptions() Options {
 		MetricsBindAddress: ":8080",
 		ReadHeaderTimeout:  5 * time.Second,
 		ReadTimeout:        15 * time.Second,
-		WriteTimeout:       longestTimeout,
+		WriteTimeout:       maxTimeout,
 		IdleTimeout:        130 * time.Second,
 		MaxHeaderBytes:     16 << 10,
 		MaxBodyBytes:       8 << 20,
@@ -223,8 +223,8 @@ func (o *Options) validate() error {
 
 	require(o.ReadHeaderTimeout > 0, "read header timeout %s must be positive", o.ReadHeaderTimeout)
 	require(o.ReadTimeout > 0, "read timeout %s must be positive", o.ReadTimeout)
-	require(o.WriteTimeout >= longestTimeout, "write timeout %s must be at least %s, the maximum timeout of a webhook",
-		o.WriteTimeout, longestTimeout)
+	require(o.WriteTimeout >= maxTimeout, "write timeout %s must be at least %s, the maximum timeout of a webhook",
+		o.WriteTimeout, maxTimeout)
 	require(o.IdleTimeout > apiServerIdleTimeout, "idle timeout %s must be above %s, when kube-apiserver closes idle connections",
 		o.IdleTimeout, apiServerIdleTimeout)
 

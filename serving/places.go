@@ -19,10 +19,10 @@ import (
 // while less than a quarter of the places are taken it is not determined, and such reviews
 // count towards every flow.
 type places struct {
-	limit      int // at work
-	ofFlow     int // at work, of one flow
-	unasked    int // active, with undetermined flow
-	mostInLine int // over all lines
+	limit     int // at work
+	ofFlow    int // at work, of one flow
+	unasked   int // active, with undetermined flow
+	maxInLine int // over all lines
 
 	mu      sync.Mutex
 	taken   int
@@ -49,8 +49,8 @@ type waiter struct {
 	got    bool
 }
 
-func newPlaces(limit, mostInLine int) *places {
-	return &places{limit: limit, ofFlow: (limit + 1) / 2, unasked: limit / 4, mostInLine: mostInLine, flows: map[string]*flow{}}
+func newPlaces(limit, maxInLine int) *places {
+	return &places{limit: limit, ofFlow: (limit + 1) / 2, unasked: limit / 4, maxInLine: maxInLine, flows: map[string]*flow{}}
 }
 
 // place is a taken place, to be released.
@@ -83,7 +83,7 @@ func (p *places) take(ctx context.Context, until time.Time, name func() string, 
 		p.mu.Unlock()
 		return place{p, f}, nil
 	}
-	if !before && p.waiting >= p.mostInLine && !p.sendAwayFor(f) {
+	if !before && p.waiting >= p.maxInLine && !p.sendAwayFor(f) {
 		p.forget(f)
 		p.mu.Unlock()
 		return place{}, fullLine

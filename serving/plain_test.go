@@ -65,7 +65,7 @@ func TestFloodsOfTheMetricsPortDoNotReachTheOther(t *testing.T) {
 			h.post("/echo", fmt.Sprint(i)).expect(t, 200, fmt.Sprint(i))
 		}
 	}
-	if n := h.plainConnections.count(); n > mostMetricsConnections {
+	if n := h.plainConnections.count(); n > maxMetricsConnections {
 		t.Errorf("%d connections are open", n)
 	}
 }

@@ -62,8 +62,8 @@ type anyKind struct {
 	kinds map[string]*wire.Conversion
 }
 
-// mostKinds bounds what callers can make it keep.
-const mostKinds = 1000
+// maxKinds bounds what callers can make it keep.
+const maxKinds = 1000
 
 func newAnyKind() *anyKind { return &anyKind{kinds: map[string]*wire.Conversion{}} }
 
@@ -99,7 +99,7 @@ func (a *anyKind) of(kind string) (*wire.Conversion, error) {
 	if handler, ok := a.kinds[kind]; ok {
 		return handler, nil
 	}
-	if len(a.kinds) == mostKinds {
+	if len(a.kinds) == maxKinds {
 		clear(a.kinds) // they are cheap to make again
 	}
 	// What a kind is called has no bearing here, and those of the suites are no names for

@@ -75,11 +75,11 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 
 func TestKindsThatCallersMakeUpAreBounded(t *testing.T) {
 	a := newAnyKind()
-	for i := range 2 * mostKinds {
+	for i := range 2 * maxKinds {
 		if _, err := a.of(fmt.Sprintf("Kind%d", i)); err != nil {
 			t.Fatal(err)
 		}
-		if len(a.kinds) > mostKinds {
+		if len(a.kinds) > maxKinds {
 			t.Fatalf("there are %d after %d", len(a.kinds), i+1)
 		}
 	}

@@ -31,7 +31,7 @@ const (
 	volumesPerSecond = 5
 	volumesAtOnce    = 10
 	firstRetry       = time.Second
-	longestRetry     = 15 * time.Minute
+	maxRetry         = 15 * time.Minute
 )
 
 // ControllerOptions configure a [Controller].
@@ -70,7 +70,7 @@ func NewController(o ControllerOptions) (*Controller, error) {
 		ControllerOptions: o,
 		handler:           &handler{sources: o.Settings.Sources, lookups: newLookups(o.Labeler, o.Settings, o.Metrics)},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedMaxOfRateLimiter(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, maxRetry),
 			&workqueue.TypedBucketRateLimiter[string]{Limiter: rate.NewLimiter(volumesPerSecond, volumesAtOnce)},
 		), workqueue.TypedRateLimitingQueueConfig[string]{Name: "persistentvolumelabel"}),
 	}

@@ -176,11 +176,11 @@ func (e *objectError) Error() string {
 // answers pools the buffers of answers.
 var answers = sync.Pool{New: func() any { return new([]byte) }}
 
-// largestAnswer is the size of the largest buffer that goes back to the pool.
-const largestAnswer = 64 << 10
+// maxAnswer is the size of the largest buffer that goes back to the pool.
+const maxAnswer = 64 << 10
 
 func release(buffer *[]byte, answer []byte) {
-	if cap(answer) <= largestAnswer {
+	if cap(answer) <= maxAnswer {
 		*buffer = answer
 		answers.Put(buffer)
 	}

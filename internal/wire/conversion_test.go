@@ -235,7 +235,7 @@ func TestALongMessageIsCut(t *testing.T) {
 			return errors.New(strings.Repeat("ü", 10_000))
 		})
 	_, review, _ := s.answer(t, conversionReviewOf(beta, crontab("a", "")))
-	if message := review.Response.Result.Message; len(message) > longestMessage+3 || !strings.HasSuffix(message, "ü...") {
+	if message := review.Response.Result.Message; len(message) > maxMessage+3 || !strings.HasSuffix(message, "ü...") {
 		t.Errorf("%d bytes, ends with %q", len(message), message[len(message)-8:])
 	}
 }

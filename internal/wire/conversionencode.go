@@ -8,9 +8,9 @@ import (
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
-// longestMessage limits a failure message, in bytes. The API server logs the message
+// maxMessage limits a failure message, in bytes. The API server logs the message
 // and shows it to its user.
-const longestMessage = 4 << 10
+const maxMessage = 4 << 10
 
 // appendConversion begins the answer to a review, up to the first converted object.
 func appendConversion(dst []byte, review *conversionReview) []byte {
@@ -28,8 +28,8 @@ func appendSuccess(dst []byte) []byte {
 
 // appendFailure appends the complete answer to a failed review.
 func appendFailure(dst []byte, review *conversionReview, message string) []byte {
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + "..."
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
 	}
 	dst = appendConversion(dst, review)
 	dst = append(dst, `],"result":{"status":"Failure","message":`...)

@@ -25,22 +25,22 @@ import (
 )
 
 const (
-	// firstDelay and longestDelay limit the exponential backoff between attempts to reach
+	// firstDelay and maxDelay limit the exponential backoff between attempts to reach
 	// the Secret, with jitter of up to a half, so that replicas do not retry at the same
 	// time.
-	firstDelay   = 500 * time.Millisecond
-	longestDelay = time.Minute
+	firstDelay = 500 * time.Millisecond
+	maxDelay   = time.Minute
 
-	// longestAbsence is how long a replica without an authority waits for other replicas to
+	// maxAbsence is how long a replica without an authority waits for other replicas to
 	// recreate a deleted Secret.
-	longestAbsence = 30 * time.Second
+	maxAbsence = 30 * time.Second
 
 	// callTimeout limits a single read or write of the Secret.
 	callTimeout = 30 * time.Second
 
-	// longestWatch limits a watch, after which the Secret is read again. Half of it is
+	// maxWatch limits a watch, after which the Secret is read again. Half of it is
 	// jitter.
-	longestWatch = 10 * time.Minute
+	maxWatch = 10 * time.Minute
 )
 
 // Secrets is the client that an [Authority] needs for the Secrets of its namespace. A typed
@@ -227,7 +227,7 @@ func (a *Authority) Run(ctx context.Context) error {
 func (a *Authority) follow(ctx context.Context) {
 	delay := firstDelay
 	// During a rotation, a replica must not miss changes for longer than the others wait.
-	longest := max(firstDelay, min(longestDelay, a.options.Propagation/2))
+	longest := max(firstDelay, min(maxDelay, a.options.Propagation/2))
 	for {
 		began := time.Now()
 		err := a.observe(ctx)
@@ -237,7 +237,7 @@ func (a *Authority) follow(ctx context.Context) {
 		if err != nil {
 			a.report(fmt.Errorf("certificate authority in Secret %s: %w", a.options.SecretName, err))
 		}
-		if err == nil || time.Since(began) > longestDelay {
+		if err == nil || time.Since(began) > maxDelay {
 			delay = firstDelay // it succeeded
 		}
 		timer := time.NewTimer(delay/2 + rand.N(delay/2))
@@ -259,7 +259,7 @@ func (a *Authority) observe(ctx context.Context) error {
 	}
 	a.adopt(secret)
 
-	timeout := int64((longestWatch/2 + rand.N(longestWatch/2)).Seconds())
+	timeout := int64((maxWatch/2 + rand.N(maxWatch/2)).Seconds())
 	changes, err := a.options.Secrets.Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, a.options.SecretName).String(),
 		ResourceVersion: secret.ResourceVersion,
@@ -340,7 +340,7 @@ func (a *Authority) othersKnow() error {
 	if a.missing.IsZero() {
 		a.missing = time.Now()
 	}
-	if time.Since(a.missing) >= min(a.options.Propagation, longestAbsence) {
+	if time.Since(a.missing) >= min(a.options.Propagation, maxAbsence) {
 		return nil
 	}
 	if err != nil {

@@ -57,8 +57,8 @@ type replacedKeys struct {
 	since time.Time
 }
 
-// mostReplaced limits the keys kept if the authority is replaced repeatedly.
-const mostReplaced = 4
+// maxReplaced limits the keys kept if the authority is replaced repeatedly.
+const maxReplaced = 4
 
 // replaceKeys records that the Secret has another authority than before. It must be called
 // with mu held, before the state is changed.
@@ -71,7 +71,7 @@ func (a *Authority) replaceKeys(found *state) {
 			first = false
 		}
 	}
-	a.replaced = &replacedKeys{keys: keys[:min(len(keys), mostReplaced)], first: first, since: time.Now()}
+	a.replaced = &replacedKeys{keys: keys[:min(len(keys), maxReplaced)], first: first, since: time.Now()}
 }
 
 // storeKeys sets the keys to those of the state. It must be called with mu held.

@@ -21,7 +21,7 @@ const (
 	// propagation is the setting of the simulated cluster. It must exceed the sum of
 	// the three delays.
 	propagation   = 4 * time.Second
-	longestLag    = 1200 * time.Millisecond // of a replica's watches
+	maxLag        = 1200 * time.Millisecond // of a replica's watches
 	apiServersLag = 500 * time.Millisecond  // of API servers behind what is stored
 	checkEvery    = 50 * time.Millisecond
 )
@@ -176,7 +176,7 @@ func (c *cluster) elect(leaders ...int) {
 }
 
 func (c *cluster) start(i int) {
-	r := &replica{lag: time.Duration(c.random.Int64N(int64(longestLag)))}
+	r := &replica{lag: time.Duration(c.random.Int64N(int64(maxLag)))}
 	began := time.Now()
 	r.authority = newTestAuthority(c.t, func(o *AuthorityOptions) {
 		o.Secrets = lagging{c.secrets, r.lag}
@@ -484,7 +484,7 @@ func TestPathKeys(t *testing.T) {
 		c.settle()
 		same := func(want int) [][]byte {
 			t.Helper()
-			time.Sleep(2 * longestLag)
+			time.Sleep(2 * maxLag)
 			a, b := c.replicas[0].authority.PathKeys(), c.replicas[1].authority.PathKeys()
 			if len(a) != want || len(b) != want {
 				t.Fatalf("%d and %d keys, want %d", len(a), len(b), want)

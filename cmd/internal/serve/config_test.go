@@ -23,8 +23,8 @@ import (
 
 const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"
 
-// mostFlags is the most flags that a reader can scan.
-const mostFlags = 28
+// maxFlags is the most flags that a reader can scan.
+const maxFlags = 28
 
 // file writes a configuration to a file.
 func file(t *testing.T, text string) string {
@@ -117,8 +117,8 @@ func TestEveryFlagIsAField(t *testing.T) {
 		}
 		seen[f.Field] = true
 	}
-	if n := len(Flags()) + 1; n > mostFlags { // and --config
-		t.Errorf("serve has %d flags: at most %d, the rest is for the file", n, mostFlags)
+	if n := len(Flags()) + 1; n > maxFlags { // and --config
+		t.Errorf("serve has %d flags: at most %d, the rest is for the file", n, maxFlags)
 	}
 	for field := range choices {
 		if !known[field] {

@@ -47,7 +47,7 @@ var endsWithNumber = regexp.MustCompile(`(^|\.)[0-9]+$`)
 
 // kube-apiserver's longest webhook timeout, and how long it keeps an idle connection.
 const (
-	longestTimeout       = 30 * time.Second
+	maxTimeout           = 30 * time.Second
 	apiServerIdleTimeout = 90 * time.Second
 )
 
@@ -322,7 +322,7 @@ func (c *Config) validateServing(v *validator) field.ErrorList {
 	}
 	require(s.ReadHeaderTimeout.Duration > 0, "readHeaderTimeout", s.ReadHeaderTimeout, "must be positive")
 	require(s.ReadTimeout.Duration > 0, "readTimeout", s.ReadTimeout, "must be positive")
-	require(s.WriteTimeout.Duration >= longestTimeout, "writeTimeout", s.WriteTimeout, "must be at least 30s, the longest timeout of a webhook")
+	require(s.WriteTimeout.Duration >= maxTimeout, "writeTimeout", s.WriteTimeout, "must be at least 30s, the longest timeout of a webhook")
 	require(s.IdleTimeout.Duration > apiServerIdleTimeout, "idleTimeout", s.IdleTimeout, "must be above 1m30s, when kube-apiserver closes idle connections")
 	require(s.MaxHeaderBytes > 0, "maxHeaderBytes", s.MaxHeaderBytes, "must be positive")
 	require(s.MaxBodyBytes > 0, "maxBodyBytes", s.MaxBodyBytes, "must be positive")

@@ -27,8 +27,8 @@ const (
 // matchesLabel says by how many of the PodDefaults of the stage a pod is selected.
 const matchesLabel = "bench-matches"
 
-// mostMatches is how many such PodDefaults there are.
-const mostMatches = 20
+// maxMatches is how many such PodDefaults there are.
+const maxMatches = 20
 
 // A largePod is the pod of a recording with more in it, as its review would be.
 type largePod struct {
@@ -45,7 +45,7 @@ var largePods = map[string]largePod{
 	"pod of 32 KB":             {recording: "notebook", bytes: 32 << 10, matches: 1},
 	"pod of 128 KB":            {recording: "notebook", bytes: 128 << 10, matches: 1},
 	"pod with 1,000 variables": {recording: "notebook", variables: 1000, matches: 2},
-	"pod for 20":               {recording: "notebook", matches: mostMatches},
+	"pod for 20":               {recording: "notebook", matches: maxMatches},
 
 	"pod for " + rolloutNone:       {recording: "notebook", rollout: rolloutNone},
 	"pod for " + rolloutInProgress: {recording: "notebook", rollout: rolloutInProgress},
@@ -85,10 +85,10 @@ func matching(n int) []string {
 
 // createMatching creates the PodDefaults of the stage.
 func createMatching(ctx context.Context, s *site, _ plan, progress progress) error {
-	progress.sayf("creating %d PodDefaults that one pod selects", mostMatches)
-	for i, name := range matching(mostMatches) {
+	progress.sayf("creating %d PodDefaults that one pod selects", maxMatches)
+	for i, name := range matching(maxMatches) {
 		var numbers []string // of matches, that include this one
-		for n := i + 1; n <= mostMatches; n++ {
+		for n := i + 1; n <= maxMatches; n++ {
 			numbers = append(numbers, strconv.Itoa(n))
 		}
 		path := "/etc/" + name

@@ -21,12 +21,12 @@ import (
 const (
 	perAddress, addressBurst = 10, 20 // per second
 	perServer, serverBurst   = 100, 100
-	// mostAddresses are counted individually. Further addresses share one limit.
-	mostAddresses = 4096
-	// mostKnown limits the callers without a rate limit. Their reviews cost the API
+	// maxAddresses are counted individually. Further addresses share one limit.
+	maxAddresses = 4096
+	// maxKnown limits the callers without a rate limit. Their reviews cost the API
 	// server no more than one every [cacheTTL].
-	mostKnown = 64
-	knownFor  = time.Hour
+	maxKnown = 64
+	knownFor = time.Hour
 )
 
 // errTooMany results in 503 with Retry-After, so that legitimate callers retry.
@@ -64,7 +64,7 @@ func (a *asking) allowed(digest [sha256.Size]byte) {
 		a.known = map[[sha256.Size]byte]time.Time{}
 	}
 	a.known[digest] = time.Now()
-	if len(a.known) <= mostKnown {
+	if len(a.known) <= maxKnown {
 		return
 	}
 	oldest := digest
@@ -95,11 +95,11 @@ func (a *asking) admit(digest [sha256.Size]byte, from string) error {
 		host = from
 	}
 	address := a.addresses[host]
-	if address == nil && len(a.addresses) >= mostAddresses && now.Sub(a.swept) >= time.Second {
+	if address == nil && len(a.addresses) >= maxAddresses && now.Sub(a.swept) >= time.Second {
 		a.swept = now
 		maps.DeleteFunc(a.addresses, func(_ string, l *rate.Limiter) bool { return l.TokensAt(now) >= addressBurst })
 	}
-	if address == nil && len(a.addresses) < mostAddresses {
+	if address == nil && len(a.addresses) < maxAddresses {
 		address = rate.NewLimiter(perAddress, addressBurst)
 		a.addresses[host] = address
 	}

@@ -47,7 +47,7 @@ func TestTokensThatAreNotKnownAreAskedAboutNowAndThen(t *testing.T) {
 		if got := flood(100_000, 50_000); got != serverBurst {
 			t.Errorf("asked about %d of all addresses", got)
 		}
-		if len(a.addresses) > mostAddresses {
+		if len(a.addresses) > maxAddresses {
 			t.Errorf("%d addresses are kept", len(a.addresses))
 		}
 		for range 1000 {
@@ -58,11 +58,11 @@ func TestTokensThatAreNotKnownAreAskedAboutNowAndThen(t *testing.T) {
 		if err := a.admit(token(""), "10.0.0.0:12345"); err != nil {
 			t.Errorf("without a token: %v", err)
 		}
-		for i := range 10 * mostKnown { // they are allowed to call, and are many
+		for i := range 10 * maxKnown { // they are allowed to call, and are many
 			time.Sleep(time.Millisecond)
 			a.allowed(token(fmt.Sprint("allowed-", i)))
 		}
-		if len(a.known) > mostKnown {
+		if len(a.known) > maxKnown {
 			t.Errorf("%d callers are known", len(a.known))
 		}
 		a.allowed(token("of-the-api-server"))

@@ -28,8 +28,8 @@ import (
 // callLimit is what the API server gives a conversion webhook.
 const callLimit = 30 * time.Second
 
-// largestAnswer is more than an API server stores of an object.
-const largestAnswer = 32 << 20
+// maxAnswer is more than an API server stores of an object.
+const maxAnswer = 32 << 20
 
 // ofDefinition returns a converter that does what the API server does for a definition with
 // several versions: it asks the conversion webhook, or else replaces the apiVersion. A webhook
@@ -184,5 +184,5 @@ func post(ctx context.Context, caller *http.Client, url string, review []byte) (
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the answer is HTTP %d", response.StatusCode)
 	}
-	return io.ReadAll(io.LimitReader(response.Body, largestAnswer))
+	return io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 }

@@ -465,12 +465,12 @@ func (r *reading) string() string {
 type stringRoom struct{ block strings.Builder }
 
 const (
-	stringBlock   = 512 // bytes
-	longestShared = stringBlock / 4
+	stringBlock = 512 // bytes
+	maxShared   = stringBlock / 4
 )
 
 func (s *stringRoom) copy(content []byte) string {
-	if len(content) > longestShared {
+	if len(content) > maxShared {
 		return string(content)
 	}
 	if len(content) > s.block.Cap()-s.block.Len() {

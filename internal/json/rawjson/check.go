@@ -60,11 +60,11 @@ type check struct {
 // check has room for the names of most reviews.
 var checks = sync.Pool{New: func() any { return &check{names: make([]name, 0, 96), open: make([]scope, 0, 32)} }}
 
-// largestCheck bounds what goes back to the pool, in names, bytes and levels.
-const largestCheck = 4096
+// maxCheck bounds what goes back to the pool, in names, bytes and levels.
+const maxCheck = 4096
 
 func (c *check) release() {
-	if cap(c.names) <= largestCheck && cap(c.written) <= largestCheck && cap(c.open) <= largestCheck {
+	if cap(c.names) <= maxCheck && cap(c.written) <= maxCheck && cap(c.open) <= maxCheck {
 		for i := range c.open { // after an error
 			c.open[i].known = nil
 		}

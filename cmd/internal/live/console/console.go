@@ -74,10 +74,10 @@ func pages() []page {
 }
 
 const (
-	// mostTime limits how long a page takes.
-	mostTime = 30 * time.Second
-	// mostBytes limits the body of a request: a manifest is at most 1.5 MiB in etcd.
-	mostBytes = 4 << 20
+	// maxTime limits how long a page takes.
+	maxTime = 30 * time.Second
+	// maxBytes limits the body of a request: a manifest is at most 1.5 MiB in etcd.
+	maxBytes = 4 << 20
 )
 
 // handler returns the console for users that identify recognizes.
@@ -119,7 +119,7 @@ func secure(next http.Handler) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, mostBytes)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBytes)
 		next.ServeHTTP(w, r)
 	})
 }

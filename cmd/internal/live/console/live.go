@@ -14,9 +14,9 @@ import (
 const (
 	// refresh is how often an open page is read again. A page that takes long is read less often: it
 	// takes at most a twentieth of the time.
-	refresh, mostBusy = 5 * time.Second, 20
-	// mostStream is the time until a browser asks again, with the credentials that its user has then.
-	mostStream = 10 * time.Minute
+	refresh, maxBusy = 5 * time.Second, 20
+	// maxStream is the time until a browser asks again, with the credentials that its user has then.
+	maxStream = 10 * time.Minute
 )
 
 // stream sends the content of an open page when it has changed, as server-sent events: content, and
@@ -37,7 +37,7 @@ func (v visit) stream(w http.ResponseWriter, renderings, streams *seats) {
 	if control.SetReadDeadline(time.Time{}) != nil || control.Flush() != nil {
 		return
 	}
-	end := time.After(mostStream)
+	end := time.After(maxStream)
 	var shown []byte
 	for wait := refresh; ; {
 		select {
@@ -56,12 +56,12 @@ func (v visit) stream(w http.ResponseWriter, renderings, streams *seats) {
 			shown = content
 			events += "event: content\ndata: " + strings.ReplaceAll(string(content), "\n", "\ndata: ") + "\n\n"
 		}
-		if control.SetWriteDeadline(time.Now().Add(mostTime)) != nil {
+		if control.SetWriteDeadline(time.Now().Add(maxTime)) != nil {
 			return
 		}
 		if _, err := w.Write([]byte(events)); err != nil || control.Flush() != nil {
 			return
 		}
-		wait = max(refresh, mostBusy*time.Since(started))
+		wait = max(refresh, maxBusy*time.Since(started))
 	}
 }

@@ -64,7 +64,7 @@ func testPodPage(t *testing.T, w *world) {
 		"<ins>    - name: PASSWORD</ins></td><td>PodDefault team-c/credentials</td>", "spec.volumes[credentials]", "it is shown as it is stored, without what PodDefaults added",
 		"hidden ", "Webhooks and policies", "!hunter", "!<img", "!<script>", "!onerror", "!yyyy")
 	body = w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0&values=show", http.StatusOK)
-	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script>", "!hidden ", "!"+strings.Repeat("y", 2*mostCharacters))
+	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script>", "!hidden ", "!"+strings.Repeat("y", 2*maxCharacters))
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=deploy&name=web", http.StatusOK), "Pod team-c/web-", "applied", "<ins>    - name: PASSWORD</ins>", "!hunter4")
 
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=pod&name=gone", http.StatusNotFound), "There is no such object")
@@ -160,7 +160,7 @@ func testTryPage(t *testing.T, w *world) {
 		groups += fmt.Sprintf("  - {groupName: g%d, template: {spec: {containers: [{name: c, image: x}]}}}\n", i)
 	}
 	has(t, w.post(t, "", groups, true, http.StatusOK, "namespace", "team-c"), "the objects make more than 50 pods, and only as many are shown")
-	has(t, w.post(t, "", strings.Repeat("z", mostBytes), true, http.StatusBadRequest), "the form has more than")
+	has(t, w.post(t, "", strings.Repeat("z", maxBytes), true, http.StatusBadRequest), "the form has more than")
 }
 
 func testWhoPage(t *testing.T, w *world) {

@@ -27,9 +27,9 @@ import (
 
 // Limits of what a page shows. It says how much it leaves out.
 const (
-	mostLines      = 4000
-	mostCharacters = 500 // of a line
-	mostPods       = 500
+	maxLines      = 4000
+	maxCharacters = 500 // of a line
+	maxPods       = 500
 )
 
 // trial evaluates the PodDefaults that the user may read.
@@ -90,7 +90,7 @@ func showPodList(ctx context.Context, v *visit) (templ.Component, error) {
 	var rows [][]cell
 	more := 0
 	err := v.cluster.EachMetadata(ctx, workload.Kinds()[0].Path(v.cluster.Namespace), "", func(pod *metav1.ObjectMeta) {
-		if len(rows) == mostPods {
+		if len(rows) == maxPods {
 			more++
 			return
 		}
@@ -207,17 +207,17 @@ func sideBySide(lines []review.Line) (rows []row, more int) {
 			removed = 0
 		}
 	}
-	if len(rows) > mostLines {
-		rows, more = rows[:mostLines], len(rows)-mostLines
+	if len(rows) > maxLines {
+		rows, more = rows[:maxLines], len(rows)-maxLines
 	}
 	return rows, more
 }
 
 func shorten(text string) string {
-	if len(text) <= mostCharacters {
+	if len(text) <= maxCharacters {
 		return manifest.Printable(text)
 	}
-	return fmt.Sprintf("%s… (%d bytes in all)", manifest.Printable(strings.ToValidUTF8(text[:mostCharacters], "")), len(text))
+	return fmt.Sprintf("%s… (%d bytes in all)", manifest.Printable(strings.ToValidUTF8(text[:maxCharacters], "")), len(text))
 }
 
 // chain returns the webhooks and policies for a pod in the API server's order, without those that

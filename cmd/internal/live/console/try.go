@@ -20,8 +20,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// mostChanges limits the changed pods of a preview that a page shows.
-const mostChanges = 50
+// maxChanges limits the changed pods of a preview that a page shows.
+const maxChanges = 50
 
 var errManyPods = fmt.Errorf("the objects make more than %d pods, and only as many are shown: try fewer objects at a time", maxObjects)
 
@@ -136,7 +136,7 @@ func (v *visit) try(ctx context.Context, t *tried, text string) error {
 	}
 	if len(defaults) > 0 {
 		preview := injection.Preview{Trial: trial, Show: func(c *injection.Change) error {
-			if len(t.changes) >= mostChanges {
+			if len(t.changes) >= maxChanges {
 				return nil
 			}
 			shown := changed{Change: c}

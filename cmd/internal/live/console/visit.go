@@ -118,7 +118,7 @@ func (v *visit) value(parameter string) (string, error) {
 func (v *visit) open() error {
 	err := v.ParseForm()
 	if err == nil {
-		err = v.ParseMultipartForm(mostBytes)
+		err = v.ParseMultipartForm(maxBytes)
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -190,7 +190,7 @@ func (o *Options) pageHandler(p page, identify identifier, renderings, streams *
 
 // render reads the page for a new visit and renders it in a frame, when the limits allow it.
 func (v visit) render(renderings *seats, frame func(*visit, templ.Component) templ.Component) (shown []byte, status int, err error) {
-	ctx, cancel := context.WithTimeout(v.Context(), mostTime)
+	ctx, cancel := context.WithTimeout(v.Context(), maxTime)
 	defer cancel()
 	leave, err := renderings.take(ctx, v.user)
 	switch {
@@ -212,7 +212,7 @@ func (v visit) render(renderings *seats, frame func(*visit, templ.Component) tem
 		err = frame(&v, problemContent(explained)).Render(ctx, out)
 	}
 	if err != nil && ctx.Err() != nil {
-		return nil, http.StatusServiceUnavailable, fmt.Errorf("the page takes longer than %s: show less of the cluster", mostTime)
+		return nil, http.StatusServiceUnavailable, fmt.Errorf("the page takes longer than %s: show less of the cluster", maxTime)
 	}
 	if err != nil {
 		slog.ErrorContext(ctx, "a page of the console cannot be rendered", slog.String("page", v.page.title), slog.Any("error", err))

@@ -15,8 +15,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// mostBringers limits the objects on the page.
-const mostBringers = 200
+// maxBringers limits the objects on the page.
+const maxBringers = 200
 
 // showWho searches what brings something to pods.
 func showWho(ctx context.Context, v *visit) (templ.Component, error) {

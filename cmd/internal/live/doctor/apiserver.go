@@ -83,8 +83,8 @@ func (d *doctor) checkClock() {
 	}
 }
 
-// longestLease exceeds any sensible lease duration.
-const longestLease = 10 * time.Minute
+// maxLease exceeds any sensible lease duration.
+const maxLease = 10 * time.Minute
 
 // checkLeader checks the lease of the replica that writes, and the server's other leases, for
 // example of the replica that runs controllers.
@@ -122,7 +122,7 @@ func (d *doctor) checkLease(ctx context.Context, of authority.Authority, leads, 
 	switch {
 	case lease.Holder == "":
 		d.Fix(check, "see the logs of the replicas: one of them should take it", "no replica holds the lease %s: %s", name, idle)
-	case lease.Duration > longestLease:
+	case lease.Duration > maxLease:
 		d.Fix(check, "delete the lease, and see who may write leases in "+of.Namespace, "%s has taken the lease %s for %.0f s: %s until it has been silent for a while",
 			lease.Holder, name, lease.Duration.Seconds(), idle)
 	case silent > lease.Duration:

@@ -102,8 +102,8 @@ func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []
 	return p, nil
 }
 
-// mostNodes limits the printed nodes, not counting the pod's own.
-const mostNodes = 10
+// maxNodes limits the printed nodes, not counting the pod's own.
+const maxNodes = 10
 
 func (p *placement) print(line func(format string, args ...any)) {
 	line("\nNodes that are required or preferred:")
@@ -119,11 +119,11 @@ func (p *placement) print(line func(format string, args ...any)) {
 		if rank.Node == p.Node {
 			here = ", where the pod is"
 		}
-		if i < mostNodes || here != "" {
+		if i < maxNodes || here != "" {
 			line("  node %s%s: %s", rank.Node, here, rank.Describe(" ", number))
 		}
 	}
-	if len(p.Nodes) > mostNodes {
+	if len(p.Nodes) > maxNodes {
 		line("  of %d nodes; -o json has them all", len(p.Nodes))
 	}
 }

@@ -279,15 +279,15 @@ type owners struct {
 	kinds     map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta
 }
 
-// mostOwners limits the owners above a pod.
-const mostOwners = 10
+// maxOwners limits the owners above a pod.
+const maxOwners = 10
 
 // of returns the topmost controller of a pod that is known, and the lowest one that can be
 // restarted.
 func (o *owners) of(ctx context.Context, pod *metav1.ObjectMeta) (top, restart target, err error) {
 	top = target{"Pod", pod.Name}
 	object := pod
-	for range mostOwners {
+	for range maxOwners {
 		ref := metav1.GetControllerOf(object)
 		if ref == nil {
 			break

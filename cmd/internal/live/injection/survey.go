@@ -87,8 +87,8 @@ type Conflict struct {
 	Text string
 }
 
-// mostCompared limits how many objects are compared with each other.
-const mostCompared = 100
+// maxCompared limits how many objects are compared with each other.
+const maxCompared = 100
 
 // NewSurvey reads a [Survey] of a namespace. Of the ClusterPodDefaults it has those that select the
 // namespace. It notes on notes what the user may not read.
@@ -111,7 +111,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	if err != nil && !hidden {
 		return nil, err
 	}
-	s := &Survey{Pods: len(pods), PodsHidden: hidden, Compared: min(len(known.all), mostCompared)}
+	s := &Survey{Pods: len(pods), PodsHidden: hidden, Compared: min(len(known.all), maxCompared)}
 	for _, d := range known.all {
 		s.Defaults = append(s.Defaults, d.survey(pods))
 	}

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// mostMemory is how much the console may have resident, in MiB.
-const mostMemory = 150
+// maxMemory is how much the console may have resident, in MiB.
+const maxMemory = 150
 
 var screenshots = flag.String("screenshots", "", "folder for pictures of the pages: see `make screenshots`")
 
@@ -76,8 +76,8 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
 	}
-	if most := w.memory(t); most > mostMemory {
-		t.Errorf("the console has had %d MiB of memory, of %d", most, mostMemory)
+	if most := w.memory(t); most > maxMemory {
+		t.Errorf("the console has had %d MiB of memory, of %d", most, maxMemory)
 	}
 }
 

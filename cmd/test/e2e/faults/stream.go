@@ -23,9 +23,9 @@ const (
 	shortRate = 50
 	// createTimeout is how long a client waits for a create.
 	createTimeout = 20 * time.Second
-	// mostInFlight bounds the creates that wait for an answer, as the API server would
+	// maxInFlight bounds the creates that wait for an answer, as the API server would
 	// if the stream were not exempt from its limits: it must survive its own recovery.
-	mostInFlight = 500
+	maxInFlight = 500
 	// A batch is what is created within this time; it is deleted some time later.
 	batchTime = 5 * time.Second
 	batchKey  = "batch"
@@ -101,7 +101,7 @@ func (s *stream) abandon() {
 
 // create makes a create for each interval that has passed.
 func (s *stream) create(ctx context.Context, interval time.Duration) {
-	slots := make(chan struct{}, mostInFlight)
+	slots := make(chan struct{}, maxInFlight)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for n := 0; ; {
@@ -232,7 +232,7 @@ func (s *stream) stop(ctx context.Context, out *result) tally {
 		s.c.progress.sayf("  failed: %s", class)
 	}
 	if s.tally.held > 0 {
-		out.notef("%d creates were queued while %d waited for an answer", s.tally.held, mostInFlight)
+		out.notef("%d creates were queued while %d waited for an answer", s.tally.held, maxInFlight)
 	}
 	offered := float64(s.tally.attempts+s.tally.held) / elapsed.Seconds()
 	if !s.c.settings.short && elapsed > 5*time.Second && offered < min(100, float64(s.rate)*.9) {

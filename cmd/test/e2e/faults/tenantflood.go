@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// mostSlowdown is how much slower the creates of another namespace may be meanwhile: of their
+	// maxSlowdown is how much slower the creates of another namespace may be meanwhile: of their
 	// 99th percentile. Where the API server's own work with such pods slows them down more than
-	// that, mostBeside is how much slower they may be than with that work alone.
-	mostSlowdown = 3
-	mostBeside   = 1.5
+	// that, maxBeside is how much slower they may be than with that work alone.
+	maxSlowdown = 3
+	maxBeside   = 1.5
 	// quietRate is that of the other namespace: one that is waited for by people.
 	quietRate = 20
 )
@@ -115,7 +115,7 @@ func tenantFlood(ctx context.Context, c *cluster, _ int, out *result) error {
 	before, alone, during := percentile99(idle.took), percentile99(control.took), percentile99(attacked.took)
 	out.notef("p99 of creates %s; while %d expensive pods are injected %s; while %d pods that need no injection are created, as large as those, %s",
 		before.Round(time.Millisecond), admitted, during.Round(time.Millisecond), admittedAsTheyAre, alone.Round(time.Millisecond))
-	if most := max(mostSlowdown*before, time.Duration(mostBeside*float64(alone))); during > most {
+	if most := max(maxSlowdown*before, time.Duration(maxBeside*float64(alone))); during > most {
 		out.problemf("the 99th percentile of another namespace's creates is %s under attack, and may be %s", during, most)
 	}
 	live[0].checkMemory(out, memoryLimit)
