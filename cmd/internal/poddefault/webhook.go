@@ -199,10 +199,10 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	md, ok := readMetadata(req.Object.Raw)
 	if !ok {
-		return admission.BadRequest("the request's object is no pod: it is no JSON object, or its metadata is none"), nil
+		return admission.BadRequest("not a pod: metadata is missing or not an object"), nil
 	}
 	if md.crowded {
-		return admission.Deniedf("pod %s has more than %d labels or annotations: PodDefaults cannot be looked for. Give it fewer", md.name, maxElements), nil
+		return admission.Deniedf("pod %s has more than %d labels or annotations, the most that PodDefaults are matched with: give it fewer", md.name, maxElements), nil
 	}
 	md.request, md.dryRun = req.UID, req.DryRun != nil && *req.DryRun
 	excluded := md.annotations.Get(meta.ExcludeAnnotation) == "true"

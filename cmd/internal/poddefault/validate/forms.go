@@ -15,15 +15,15 @@ func UISelectable(selector *metav1.LabelSelector) (reason string) {
 	case len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0:
 		return "the selector is empty: it selects every pod, and there is nothing to choose"
 	case len(selector.MatchLabels) == 0:
-		return "the selector has no matchLabels, without which Kubeflow's forms cannot list the objects of a namespace at all"
+		return "the selector has no matchLabels; without them, Kubeflow's forms cannot list any object of the namespace"
 	case len(selector.MatchLabels) > 1:
-		return "the selector has several matchLabels, of which Kubeflow's forms set one"
+		return "the selector has several matchLabels; Kubeflow's forms set only one"
 	case len(selector.MatchExpressions) > 0:
-		return "the selector has matchExpressions, which Kubeflow's forms do not look at"
+		return "the selector has matchExpressions, which Kubeflow's forms ignore"
 	}
 	for key, value := range selector.MatchLabels {
 		if value != "true" {
-			return fmt.Sprintf("the selector wants another value of the label %s than \"true\", which is what Kubeflow's forms set", key)
+			return fmt.Sprintf("the selector does not want \"true\" for the label %s, the only value that Kubeflow's forms set", key)
 		}
 	}
 	return ""

@@ -391,7 +391,7 @@ func (c *checker) suspicions(path *field.Path) {
 	}
 	c.unlikely(path)
 	for _, volume := range StrayMounts(c.spec) {
-		c.warn(path.Child("volumes"), "the volume %s is mounted but not brought along: it must come from the pod or another object, or this one does nothing", volume)
+		c.warn(path.Child("volumes"), "the volume %s is mounted but not defined: it must come from the pod or another object, or this one does nothing", volume)
 	}
 }
 
