@@ -135,7 +135,7 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 	observedPolicy, policySynced := policy.observed()
 	observedBinding, bindingSynced := binding.observed()
 	if !policySynced || !bindingSynced {
-		return backstopUnobserved, built, fmt.Errorf("the backstop waits: %s and %s are not observed yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
+		return backstopUnobserved, built, fmt.Errorf("the backstop is pending: %s and %s are not observed yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
 	}
 	if kind := paramKind(observedPolicy); kind != nil && *kind != w.Backstop.Param {
 		return backstopReplacing, policies{}, fmt.Errorf("the backstop waits: the policy reads objects of kind %s, and is removed first", kind.Kind)
@@ -143,7 +143,7 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 	if observedBinding == nil || observedPolicy == nil {
 		if ready := w.Backstop.Ready; ready != nil {
 			if err := ready(); err != nil {
-				return backstopNotReady, policies{}, fmt.Errorf("the backstop waits: %w", err)
+				return backstopNotReady, policies{}, fmt.Errorf("the backstop is pending: %w", err)
 			}
 		}
 		return backstopMissing, built, errors.New("the backstop is not registered yet")

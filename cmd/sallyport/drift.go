@@ -35,24 +35,24 @@ func newDriftCommand() *cobra.Command {
 		Short: "Compare running pods with current PodDefaults, and restart workloads that differ",
 		Long: "Pods get PodDefaults when they are created and never later. For each PodDefault and ClusterPodDefault, or\n" +
 			"only for TYPE/NAME, show how many running pods\n\n" +
-			"  current   carry it as it is now\n" +
+			"  current   carry the current revision\n" +
 			"  outdated  carry an earlier revision\n" +
 			"  unknown   carry a revision that they do not name, because Kubeflow's webhook injected them\n" +
 			"  missing   should carry it and do not: they are older than its last change\n" +
 			"  missed    should carry it and do not, although they are younger: the webhook was not called for them, as in\n" +
 			"            an outage with failure policy Ignore, or because another client had narrowed its configuration\n" +
-			"  surplus   carry it and should not any more: it is deleted, in mode Audit, or does not select them now\n" +
+			"  surplus   carry it but should no longer: it is deleted, in mode Audit, or does not select them now\n" +
 			"  exempt    do not carry it because their namespace exempts them for a time\n\n" +
 			"and the workloads with such pods, and the exemptions that have not ended. It reads the metadata of pods and of their owners with your rights.\n" +
-			"Pods are compared with what the objects select. What the server's own configuration excludes, such as the\n" +
-			"namespaces in registration.excludedNamespaces, is left out; what other clients exclude is not.\n" +
+			"Pods are compared with the selectors of the objects. Exclusions of the server's own configuration, such as\n" +
+			"registration.excludedNamespaces, are respected; exclusions by other clients are not.\n" +
 			"Conflicts are not replayed: see preview for what a new pod would get.\n\n" +
 			"With --restart, replace the pods that are outdated, missing, missed or surplus as 'kubectl rollout restart' does:\n" +
 			"Deployments, StatefulSets and DaemonSets, in batches. The next batch begins when all pods of the one before\n" +
 			"are replaced and available; it stops at a workload that fails.\n\n" +
 			"Exit status: 0 if no pod differs or all workloads were restarted, 2 if some pods differ, 1 anything else.",
 		Example: "  sallyport drift --all-namespaces\n\n" +
-			"  # only what carries an old revision of one object\n" +
+			"  # only pods with an old revision of one object\n" +
 			"  sallyport drift poddefault/proxy -n team-a -o json\n\n" +
 			"  # which workloads would be restarted, then restart them two at a time\n" +
 			"  sallyport drift -n team-a --restart --dry-run\n" +

@@ -35,7 +35,7 @@ func checkGuard(ctx context.Context, of *doctor.Installation, report *doctor.Rep
 	switch {
 	case apierrors.IsNotFound(err) && opens:
 		report.Fix(check, "if that is not meant, start a server with guard: Backstop in the settings of poddefault, or with --failure-policy Fail",
-			"webhook %s fails open, and no policy stands in for it: while no server answers, pods are created without what PodDefaults say", poddefault.Name)
+			"webhook %s fails open, and no policy stands in for it: while no server answers, pods are created without PodDefaults", poddefault.Name)
 		return
 	case apierrors.IsNotFound(err) && injects:
 		report.OK(check, "webhook %s fails closed, and no policy stands in for it", poddefault.Name)
@@ -48,7 +48,7 @@ func checkGuard(ctx context.Context, of *doctor.Installation, report *doctor.Rep
 	}
 	switch {
 	case !injects:
-		report.Fix(check, "start a server, or remove what is left: sallyport uninstall",
+		report.Fix(check, "start a server, or remove the rest: sallyport uninstall",
 			"the policy %s stands in for a webhook that is not registered: pods that a PodDefault selects are refused", name)
 	case !opens:
 		report.OK(check, "the policy %s is there, and webhook %s fails closed until it is known to be in force", name, poddefault.Name)
