@@ -195,7 +195,7 @@ func testDoctor(t *testing.T, e *env) {
 		"api-server":       "ok: Kubernetes v1.",
 		"clock":            "ok: the API server's clock and the local one agree",
 		"configurations":   "ok: doctor registers poddefault.sallyport.io",
-		"revisions":        "revisions are what they say",
+		"revisions":        "revisions match their names",
 		"service":          "ok: the server is reached by a URL",
 		"reachability":     "ok: it answers at 127.0.0.1:",
 		"certificate":      "ok: every caBundle verifies the serving certificate",

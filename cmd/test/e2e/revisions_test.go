@@ -176,7 +176,7 @@ func testForgedRevisions(t *testing.T, e *env) {
 
 	// Doctor names what a revision of a namespace can never be: one of a ClusterPodDefault.
 	_, stdout, _ := e.look(t, "doctor", "-o", "json", "--window=0s", "--kubeconfig", e.kubeconfig, "--configuration-name", name)
-	expectLine(t, doctorOf(t, stdout), "revisions", "fix: 1 revision is ignored, because it is not what it says: PodDefaultRevision "+name+"/"+forged[1].GetName()+": no PodDefault owns it")
+	expectLine(t, doctorOf(t, stdout), "revisions", "fix: 1 revision is ignored, because its content does not match its name: PodDefaultRevision "+name+"/"+forged[1].GetName()+": no PodDefault owns it")
 	if remedy := "kubectl delete poddefaultrevisions.sallyport.io -n " + name + " " + forged[1].GetName(); !strings.Contains(stdout, remedy) {
 		t.Errorf("doctor does not say %q:\n%s", remedy, stdout)
 	}
@@ -251,7 +251,7 @@ func testSpoiledRevisions(t *testing.T, e *env) {
 		t.Errorf("history, status %d: %s", status, stderr)
 	}
 	doctor := []string{"--kubeconfig", e.kubeconfig, "--configuration-name", name}
-	expectLine(t, e.doctorLinesAnyStatus(t, doctor...), "revisions", "fix: 1 revision is ignored, because it is not what it says: PodDefaultRevision "+name+"/"+wrong.Name+": its spec is that of revision")
+	expectLine(t, e.doctorLinesAnyStatus(t, doctor...), "revisions", "fix: 1 revision is ignored, because its content does not match its name: PodDefaultRevision "+name+"/"+wrong.Name+": its spec is that of revision")
 	doctor[1] = e.userWith(t, name+"-reader", rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	expectLine(t, e.doctorLinesAnyStatus(t, doctor...), "revisions", "skip: no permission to list poddefaultrevisions")
 	r.patch(pd, `{"env":[{"name":"FROM_PODDEFAULT","value":"three"}]}`)

@@ -148,7 +148,7 @@ var variants = map[string]variant{
 		values: "console: {enabled: true, userHeader: X-User, trustedNetworks: [10.0.0.0/8], impersonation: legacy, users: [anna], groups: [dev]}",
 	},
 	"a console for whom nobody names":                 {values: "console: {enabled: true}", refused: "console.userHeader is needed"},
-	"a console that believes everybody":               {values: "console: {enabled: true, userHeader: X-User}", refused: "anybody could send the header"},
+	"a console that believes everybody":               {values: "console: {enabled: true, userHeader: X-User}", refused: "any client can send the header"},
 	"a console for certificates without TLS":          {values: "console: {enabled: true, userHeader: X-User, clientCASecret: c}", refused: "needs console.tlsSecret"},
 	"a console that may act as anybody":               {values: "console: {enabled: true, userHeader: X-User, trustedNetworks: [10.0.0.0/8], impersonation: legacy}", refused: "needs console.users"},
 	"a console for components of Kubernetes":          {values: "console: {users: ['system:admin']}", refused: "users"},
