@@ -72,7 +72,7 @@ func TestDoctorOnARealAPIServer(t *testing.T) {
 		out, err := run(t, args...)
 		if !errors.Is(err, cli.ExitFound) || strings.Count(out, "fix   ") != 1 ||
 			!strings.Contains(out, "fix   rights          system:serviceaccount:crontab-system:crontab cannot create cronjobs, ") ||
-			!strings.Contains(out, "apply what 'crontab manifests --part rbac' prints") {
+			!strings.Contains(out, "apply the output of 'crontab manifests --part rbac'") {
 			return fmt.Errorf("%w:\n%s", err, out)
 		}
 		return nil
