@@ -119,7 +119,7 @@ func whoPage(v *visit, found []*injection.Bringer, searched bool) templ.Componen
 				return templ_7745c5c3_Err
 			}
 		}
-		for _, b := range found[:min(len(found), maxBringers)] {
+		for _, b := range found[:min(len(found), mostBringers)] {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section aria-label=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -325,13 +325,13 @@ func whoPage(v *visit, found []*injection.Bringer, searched bool) templ.Componen
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(found) > maxBringers {
+		if len(found) > mostBringers {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var17 string
-			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(cli.Count(len(found)-maxBringers, "more object is", "more objects are"))
+			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(cli.Count(len(found)-mostBringers, "more object is", "more objects are"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `who.templ`, Line: 63, Col: 79}
 			}
