@@ -119,7 +119,7 @@ func whoPage(v *visit, found []*injection.Bringer, searched bool) templ.Componen
 				return templ_7745c5c3_Err
 			}
 		}
-		for _, b := range found[:min(len(found), mostBringers)] {
+		for _, b := range found[:min(len(found), maxBringers)] {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section aria-label=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -325,15 +325,15 @@ func whoPage(v *visit, found []*injection.Bringer, searched bool) templ.Componen
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(found) > mostBringers {
+		if len(found) > maxBringers {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var17 string
-			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(cli.Count(len(found)-mostBringers, "more object is", "more objects are"))
+			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(cli.Count(len(found)-maxBringers, "more object is", "more objects are"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `who.templ`, Line: 63, Col: 79}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `who.templ`, Line: 63, Col: 78}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 			if templ_7745c5c3_Err != nil {
