@@ -128,10 +128,12 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 	if w == nil || w.Backstop.Disabled || policy == nil {
 		return backstopOff, policies{}, nil
 	}
-	built, err := buildPolicies(k.options.Config, []admission.Webhook{k.asRegistered(*w)})
+	registered := k.asRegistered(*w)
+	built, err := buildPolicies(k.options.Config, []admission.Webhook{registered})
 	if err != nil {
 		return backstopInvalid, policies{}, err
 	}
+	built.record(k.options.Config.Name, registered.Defaulted())
 	observedPolicy, policySynced := policy.observed()
 	observedBinding, bindingSynced := binding.observed()
 	if !policySynced || !bindingSynced {

@@ -11,6 +11,7 @@ import (
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
 
 // backstopOf returns the one webhook with a backstop, or nil. There cannot be two, because the
@@ -33,6 +34,14 @@ func backstopOf(webhooks []admission.Webhook) (*admission.Webhook, error) {
 type policies struct {
 	policy  *admissionregistrationac.ValidatingAdmissionPolicyApplyConfiguration
 	binding *admissionregistrationac.ValidatingAdmissionPolicyBindingApplyConfiguration
+}
+
+// record adds the records of their own terms to the policy and its binding.
+func (p policies) record(name string, w admission.Webhook) {
+	own := foreign.Webhook{Name: name, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector}
+	p.binding.WithAnnotations(map[string]string{foreign.Annotation: foreign.Record([]foreign.Webhook{own})})
+	own.MatchConditions = w.Backstop.MatchConditions
+	p.policy.WithAnnotations(map[string]string{foreign.Annotation: foreign.Record([]foreign.Webhook{own})})
 }
 
 // buildPolicies derives the policy and its binding from the one definition with a

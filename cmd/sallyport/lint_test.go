@@ -286,3 +286,54 @@ func TestTheAnnotationOfRegistrationIsTheLinters(t *testing.T) {
 		t.Errorf("%s and %s", registration.LintAnnotation, lint.IgnoreAnnotation)
 	}
 }
+
+func TestLintListsPodDefaultsThatFailOnTheNextApply(t *testing.T) {
+	objects := `apiVersion: kubeflow.org/v1alpha1
+kind: PodDefault
+metadata: {namespace: team-a, name: old, uid: 6c5c, resourceVersion: "7"}
+spec:
+  selector: {matchLabels: {use: old}}
+  env:
+  - {name: A, value: "1"}
+  - {name: "A=B", value: hunter2}
+  volumes: [{name: My_Volume}]
+---
+apiVersion: kubeflow.org/v1alpha1
+kind: PodDefault
+metadata: {namespace: team-a, name: works}
+spec:
+  selector: {matchLabels: {use: works}}
+  volumes: [{name: data, configMap: {name: My_CM, optional: true}}] # no object has such a name, and the API server runs the pod
+---
+apiVersion: sallyport.io/v1alpha1
+kind: ClusterPodDefault
+metadata: {name: everywhere}
+spec:
+  selector: {}
+  namespaceSelector: {matchExpressions: [{key: a, operator: Maybe}]}
+---
+apiVersion: kubeflow.org/v1alpha1
+kind: PodDefault
+metadata: {namespace: team-a, name: typed}
+spec:
+  selector: {}
+  env: hunter2
+`
+	got := linted(t, objects, exitFound, "-f", "-", "--rule", "poddefault-refused")
+	var lines []string
+	for _, f := range got.Findings {
+		field, _, _ := strings.Cut(f.Message, ": ")
+		lines = append(lines, fmt.Sprintf("%s %d %s", f.Object, f.Line, field))
+		if strings.Contains(f.Message, "hunter2") {
+			t.Errorf("it has a value: %s", f.Message)
+		}
+	}
+	slices.Sort(lines)
+	want := []string{
+		"ClusterPodDefault/everywhere 23 spec.namespaceSelector.matchExpressions[0].operator",
+		"PodDefault/team-a/old 8 spec.env[1].name", "PodDefault/team-a/old 9 spec.volumes[0].name", "PodDefault/team-a/typed 30 spec.env",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got %q, want %q", lines, want)
+	}
+}

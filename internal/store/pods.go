@@ -31,11 +31,15 @@ type Pod struct {
 	ResourceVersion string
 	Facts           Facts
 	Workload        string // shared, too
+	created         int64  // in seconds
 	Terminating     bool
 }
 
 // Identity implements [Object].
 func (p *Pod) Identity() Identity { return Identity{p.NamespacedName, p.UID, p.ResourceVersion} }
+
+// Created returns when the pod was created, to the second.
+func (p *Pod) Created() time.Time { return time.Unix(p.created, 0) }
 
 // Facts are the labels and the requested annotations of pods. Pods with equal facts share
 // them in memory, and the facts are comparable.
@@ -87,7 +91,7 @@ func Pods(config *rest.Config, logger *slog.Logger, annotation func(key string) 
 			maps.DeleteFunc(annotations, func(key, _ string) bool { return !annotation(key) })
 			return &Pod{
 				NamespacedName: types.NamespacedName{Namespace: from.Namespace, Name: from.Name},
-				UID:            from.UID, ResourceVersion: from.ResourceVersion,
+				UID:            from.UID, ResourceVersion: from.ResourceVersion, created: from.CreationTimestamp.Unix(),
 				Facts: NewFacts(from.Labels, annotations), Workload: unique.Make(workload(&from.ObjectMeta)).Value(), Terminating: from.DeletionTimestamp != nil,
 			}
 		},

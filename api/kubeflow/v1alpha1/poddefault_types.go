@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Current",type=integer,priority=1,JSONPath=`.status.pods.current`
 // +kubebuilder:printcolumn:name="Outdated",type=integer,priority=1,JSONPath=`.status.pods.outdated`
 // +kubebuilder:printcolumn:name="Missing",type=integer,priority=1,JSONPath=`.status.pods.missing`
+// +kubebuilder:printcolumn:name="Missed",type=integer,priority=1,JSONPath=`.status.pods.missed`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PodDefault struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -585,8 +586,14 @@ type PodCounts struct {
 	Unknown int32 `json:"unknown"`
 
 	// Missing is the number of pods that should carry the object and do not: they are older
-	// than it, or were created during an outage.
+	// than its last change.
 	Missing int32 `json:"missing"`
+
+	// Missed is the number of pods that should carry the object and do not, although they
+	// are younger, and the webhook has not decided about them: it was not called, as in an
+	// outage.
+	// +optional
+	Missed int32 `json:"missed,omitempty"`
 
 	// Surplus is the number of pods that carry the object but should no longer.
 	Surplus int32 `json:"surplus"`

@@ -25,6 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="Current",type=integer,priority=1,JSONPath=`.status.pods.current`
 // +kubebuilder:printcolumn:name="Outdated",type=integer,priority=1,JSONPath=`.status.pods.outdated`
 // +kubebuilder:printcolumn:name="Missing",type=integer,priority=1,JSONPath=`.status.pods.missing`
+// +kubebuilder:printcolumn:name="Missed",type=integer,priority=1,JSONPath=`.status.pods.missed`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterPodDefault struct {
 	metav1.TypeMeta   `json:",inline"`

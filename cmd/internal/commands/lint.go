@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
@@ -31,6 +32,8 @@ type Linter struct {
 	Flags cluster.Flags
 	// Webhooks are the program's own, whose paths are known.
 	Webhooks []admission.Webhook
+	// PodDefault is that of [lint.Options]. It may be nil.
+	PodDefault func(*lint.Object) field.ErrorList
 }
 
 type lintOptions struct {
@@ -152,7 +155,7 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 	if err != nil {
 		return err
 	}
-	options := lint.Options{Rules: o.rules, Ignore: ignores, Paths: paths(o.of.Webhooks)}
+	options := lint.Options{Rules: o.rules, Ignore: ignores, Paths: paths(o.of.Webhooks), PodDefault: o.of.PodDefault}
 	result := inspect.Result{Threshold: lint.Severity(o.severity)}
 	if len(o.files)+len(o.static) > 0 {
 		result.Add(inspect.LintFiles(o.files, o.static, cmd.InOrStdin(), options))

@@ -43,6 +43,7 @@ type identity struct {
 	namespace, name, resourceVersion string // empty namespace: cluster-scoped
 	uid                              types.UID
 	generation                       int64
+	changed                          int64  // see ChangedAt, in seconds
 	title                            string // for messages; unique
 	decision                         string // the object's name in [meta.DecisionsAnnotation]
 	version                          string // see Version
@@ -166,7 +167,7 @@ func (c *Compiled) pack(
 	c.resourceVersion, all = all[:len(md.ResourceVersion)], all[len(md.ResourceVersion):]
 	c.uid, all = types.UID(all[:len(uid)]), all[len(uid):]
 	c.version, c.revision = all[:len(version)], all[len(version):]
-	c.generation, c.namespaceSelector = md.Generation, namespaces
+	c.generation, c.changed, c.namespaceSelector = md.Generation, changedAt(md), namespaces
 	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.group, c.connects, c.rolls = spec.ExclusiveGroup, connectionsOf(spec), spec.Rollout.DeepCopy()
 	c.forms, c.status = validate.UISelectable(&spec.Selector), compact(status)

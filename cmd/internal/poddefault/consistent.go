@@ -30,8 +30,8 @@ type Refresher interface {
 
 // Refresh implements [Refresher]. It lists only metadata, one list at a time per
 // namespace, shared by all calls that arrived before the list began. It reads only
-// objects that differ from the watch. It takes at most half of the call's remaining
-// time. Labels and exemptions of namespaces come from the watch.
+// objects that differ from the watch. It leaves the call the time for the merge: see
+// mergeTime. Labels and exemptions of namespaces come from the watch.
 func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)

@@ -7,6 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
@@ -71,6 +74,19 @@ func (c *Compiled) PassedOver(annotations map[string]string) bool {
 		return strings.HasPrefix(skipped, c.skipValue(""))
 	}
 	return len(c.unpack().strayMounts) > 0 // an object without them was in mode Audit, or could not work
+}
+
+// ChangedAt returns when the object was last written, ignoring its status, to the second.
+func (c *Compiled) ChangedAt() time.Time { return time.Unix(c.changed, 0) }
+
+func changedAt(meta *metav1.ObjectMeta) int64 {
+	at := meta.CreationTimestamp.Time
+	for _, m := range meta.ManagedFields {
+		if m.Subresource == "" && m.Time != nil && m.Time.After(at) {
+			at = m.Time.Time
+		}
+	}
+	return at.Unix()
 }
 
 // A CarriedMark is the annotation of a pod that an object was applied to.

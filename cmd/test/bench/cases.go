@@ -23,6 +23,7 @@ type stage struct {
 	volumes bool // whether persistent volumes are
 	// freshness has pods created with each freshness of PodDefaults, by so many clients.
 	freshness []int
+	overload  bool // whether pods arrive at a rate; see [overload]
 	idle      bool // whether sallyport is looked at when it has nothing to do
 	burst     bool // whether pods are created by many writers at once
 	exports   bool // whether pods are created with the PodDefaults as policies
@@ -56,6 +57,7 @@ const (
 	partBackstop    = "backstop"
 	partExport      = "export"
 	partFreshness   = "freshness"
+	partOverload    = "overload"
 	partSizes       = "sizes"
 	partBurst       = "burst"
 	partStart       = "start"
@@ -63,7 +65,7 @@ const (
 	partScale       = "scale"
 )
 
-var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partExport, partFreshness, partPeers, partScale}
+var parts = []string{partCommand, partPodDefaults, partSizes, partBurst, partStart, partLibrary, partConversion, partPolicies, partDatasets, partVolumes, partBackstop, partExport, partFreshness, partOverload, partPeers, partScale}
 
 const (
 	floorName     = "floor"
@@ -136,6 +138,7 @@ func planStages(p plan) ([]stage, error) {
 		policyStage(few),
 		usageStage(few, injected),
 		rolloutStage(few),
+		overloadStage(few),
 	}, freshnessStages(p), []stage{
 		{
 			part:        partStart,

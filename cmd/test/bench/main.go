@@ -127,6 +127,7 @@ type plan struct {
 	CreateTurns int           // of pod creation
 	Creates     int           // pods in a turn
 	Burst       int           // pods in a turn of a burst
+	Arrivals    time.Duration // how long pods arrive at a rate in a turn
 	Idle        time.Duration // from the start of a server until its memory is looked at
 	Listed      int           // objects in a LIST
 	ListTurns   int           // of it, for each server
@@ -145,12 +146,12 @@ func (p plan) measures(part string) bool {
 var (
 	fullPlan = plan{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
-		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100, 1000},
+		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Arrivals: 10 * time.Second, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100, 1000},
 		Scale: scale{Namespaces: 2000, PodDefaults: 100_000, ClusterPodDefaults: 1000}, Leads: 2 * time.Minute,
 	}
 	quickPlan = plan{
 		Rounds: 2, Window: 15 * time.Millisecond, WarmUp: 10 * time.Millisecond,
-		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1, Peers: []int{12},
+		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Arrivals: 200 * time.Millisecond, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1, Peers: []int{12},
 		Scale: scale{Namespaces: 4, PodDefaults: 200, ClusterPodDefaults: 5}, Leads: 2 * time.Second,
 	}
 )

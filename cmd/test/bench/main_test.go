@@ -108,6 +108,14 @@ func TestQuickRunOnARealAPIServer(t *testing.T) {
 			t.Errorf("creations with a freshness: %+v", c)
 		}
 	}
+	if len(got.Overload) != 4 {
+		t.Errorf("pods at a rate with each freshness: got %d", len(got.Overload))
+	}
+	for _, o := range got.Overload {
+		if o.Pods != quickPlan.CreateTurns*o.Load*2 || len(o.RefusedPercent) != quickPlan.CreateTurns || o.P99Millis < o.P50Millis || (o.P50Millis <= 0) != (o.Refused == o.Pods) {
+			t.Errorf("pods at a rate: %+v", o)
+		}
+	}
 	for i, v := range got.Limits {
 		if !v.Measured && (exports || limits[i].Part != partExport) {
 			t.Errorf("limit %q has no figure", v.Name)

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -24,6 +25,7 @@ type registration struct {
 	url            string
 	caBundle       []byte
 	reviewVersions []string
+	timeout        int32    // in seconds; 30 if it is 0, because a machine that does much else is slow
 	everywhere     []string // resources of the core group whose creation it is called for, besides pods, in all namespaces
 }
 
@@ -49,7 +51,7 @@ func (cp *controlPlane) register(ctx context.Context, r registration) error {
 			NamespaceSelector:       where,
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy:           new(admissionregistrationv1.Fail),
-			TimeoutSeconds:          new(int32(30)), // a machine that does much else is slow
+			TimeoutSeconds:          new(cmp.Or(r.timeout, 30)),
 			AdmissionReviewVersions: r.reviewVersions,
 		}},
 	}

@@ -96,6 +96,9 @@ func writeText(w io.Writer, r *results, verdicts []verdict) error {
 	if len(r.Freshness) > 0 {
 		writeFreshness(out, r.Freshness)
 	}
+	if len(r.Overload) > 0 {
+		writeOverload(out, r.Overload)
+	}
 	if len(r.Listings) > 0 {
 		writeListings(out, r.Listings)
 	}
@@ -164,6 +167,18 @@ func writeFreshness(out *strings.Builder, rows []freshness) {
 	for _, row := range rows {
 		name := fmt.Sprintf("%s, %s PodDefaults, %d clients", row.Server, thousands(row.PodDefaults), row.Clients)
 		fmt.Fprintf(out, line, name, row.CreatesPerSecond, row.P50Millis, row.P99Millis)
+	}
+}
+
+func writeOverload(out *strings.Builder, rows []overload) {
+	const header, line = "  %-44s %10s %8s %8s %10s\n", "  %-44s %10.0f %8.1f %8.1f %9.1f%%\n"
+	fmt.Fprintf(out, "\nThe same pods at a rate, %d a second and more, with a webhook timeout of %d s\n", usualLoad, overloadTimeout)
+	fmt.Fprintf(out, header, "", "creates/s", "p50 ms", "p99 ms", "refused")
+	for _, row := range rows {
+		fmt.Fprintf(out, line, fmt.Sprintf("%s, %d × the usual load", row.Server, row.Load), row.CreatesPerSecond, row.P50Millis, row.P99Millis, 100*float64(row.Refused)/float64(row.Pods))
+		for _, reason := range row.Reasons {
+			fmt.Fprintf(out, "    refused: %s\n", reason)
+		}
 	}
 }
 

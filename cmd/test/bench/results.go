@@ -31,6 +31,7 @@ type results struct {
 	Burst               []creation  `json:"burst,omitempty"`   // as Creations, by many writers
 	Volumes             []creation  `json:"volumes,omitempty"` // as Creations, of persistent volumes
 	Freshness           []freshness `json:"freshness,omitempty"`
+	Overload            []overload  `json:"overload,omitempty"`
 	Listings            []listing   `json:"listings"`
 	Exported            []creation  `json:"exported,omitempty"` // as Creations, with the PodDefaults as policies
 	Scale               *scaled     `json:"scale,omitempty"`

@@ -210,6 +210,11 @@ func (s *site) runStage(ctx context.Context, p plan, stage stage, results *resul
 		results.Freshness = append(results.Freshness, rows...)
 		return err
 	}
+	if stage.overload {
+		progress.sayf("creating %d pods a second, and %d times as many, with each freshness, %d turns of %s", usualLoad, loads[len(loads)-1], p.CreateTurns, p.Arrivals)
+		results.Overload, err = measureOverload(ctx, p, s, targets)
+		return err
+	}
 	if stage.burst {
 		progress.sayf("creating pods through the API server, %d turns of %d by %d writers", p.CreateTurns, p.Burst, writers)
 		results.Burst, err = measureCreations(ctx, p, s, targets, stage.cases[0], p.Burst, writers)

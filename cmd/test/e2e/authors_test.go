@@ -41,6 +41,7 @@ func TestPodDefaultsUnderControl(t *testing.T) {
 		{"kubectl sallyport explains, shows and previews", testPlugin},
 		{"no verb leads round the check of authors", testWaysRound},
 		{"the owner of a namespace forges no history of the cluster", testForgedRevisions},
+		{"whoever may write revisions alone decides nothing", testRevisionAuthors},
 		{"revisions that are not what they say are told, and stop nothing", testSpoiledRevisions},
 		{"statuses do nothing", testStatusesDoNothing},
 		{"what may be written can be rolled out, whatever its size", testLargestRollout},

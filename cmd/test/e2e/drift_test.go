@@ -174,7 +174,7 @@ func testDrift(t *testing.T, e *env, of string, args ...string) {
 			return false, err
 		}
 		counts := map[string]int{}
-		for state, n := range map[string]int32{"current": stored.Status.Pods.Current, "outdated": stored.Status.Pods.Outdated, "missing": stored.Status.Pods.Missing, "surplus": stored.Status.Pods.Surplus, "unknown": stored.Status.Pods.Unknown} {
+		for state, n := range map[string]int32{"current": stored.Status.Pods.Current, "outdated": stored.Status.Pods.Outdated, "missing": stored.Status.Pods.Missing + stored.Status.Pods.Missed, "surplus": stored.Status.Pods.Surplus, "unknown": stored.Status.Pods.Unknown} {
 			if n > 0 {
 				counts[state] = int(n)
 			}

@@ -3,7 +3,12 @@
 package e2e
 
 import (
+	"context"
+	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,7 +21,9 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -85,4 +92,98 @@ func testMissed(t *testing.T, e *env) {
 	if got := p.drift(t, 2, "-n", name, "poddefault/env"); len(got.PodDefaults) != 1 || got.PodDefaults[0].Pods["missed"] != 2 || got.PodDefaults[0].Pods["current"] != 1 {
 		t.Errorf("with a foreign term: %+v", got.PodDefaults)
 	}
+}
+
+// testMissedAgrees narrows the webhook as another client could, and compares what four places
+// count with what was created.
+func testMissedAgrees(t *testing.T, e *env) {
+	const name = "agrees"
+	e.namespace(t, name)
+	use := map[string]string{"use": "true"}
+	create := func(pod string, annotations map[string]string) *corev1.Pod {
+		t.Helper()
+		p := simplePod(name, pod)
+		p.Labels, p.Annotations = use, annotations
+		e.create(t, p)
+		return p
+	}
+	oldest := create("older-1", nil)
+	create("older-2", nil)
+	time.Sleep(time.Until(oldest.CreationTimestamp.Add(2 * time.Second))) // by which the API server tells the ages apart
+	args := []string{"--authority-secret", name + "/authority", "--controllers", "poddefault-drift,poddefault-status", lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`)}
+	s := e.serve(t, name, args...)
+	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
+	create("current", nil)
+	create("excluded", map[string]string{meta.ExcludeAnnotation: "true"})
+	patch := `{"webhooks":[{"name":"` + poddefault.Name + `","objectSelector":{"matchLabels":{"never":"x"}}}]}`
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := e.client.Patch(t.Context(), configuration, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "pods to pass injection", func(ctx context.Context) (bool, error) {
+		pod := simplePod(name, "probe")
+		err := e.client.Create(ctx, pod, client.DryRunAll)
+		return pod.Annotations[meta.Mark("env")] == "", err
+	})
+	for _, pod := range []string{"missed-1", "missed-2", "missed-3"} {
+		create(pod, nil)
+	}
+	ended := create("ended", nil)
+	ended.Status.Phase = corev1.PodSucceeded
+	if err := e.client.Status().Update(t.Context(), ended); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"current": 1, "missing": 2, "missed": 3}
+
+	got := newPlugin(t, e).drift(t, 2, "-n", name, "poddefault/env").PodDefaults
+	if len(got) != 1 || !cmp.Equal(want, got[0].Pods) {
+		t.Errorf("the command: %+v, want %v", got, want)
+	}
+	eventually(t, "the metric to agree", func(ctx context.Context) (bool, error) {
+		counted := map[string]int{}
+		for _, state := range drift.States() {
+			if value, err := s.Metric(ctx, `sallyport_poddefault_pods{namespace="`+name+`",poddefault="env",state="`+string(state)+`"}`); err == nil { // otherwise it is absent
+				counted[string(state)], _ = strconv.Atoi(value)
+			}
+		}
+		return cmp.Equal(want, counted), nil
+	})
+	s.stop(t) // counts alone are written once a minute, and at once by a server that has just started
+	e.serve(t, name, args...)
+	eventually(t, "the status to agree", func(ctx context.Context) (bool, error) {
+		var pd kubeflowv1alpha1.PodDefault
+		err := e.client.Get(ctx, client.ObjectKey{Namespace: name, Name: "env"}, &pd)
+		return pd.Status.Pods != nil && *pd.Status.Pods == kubeflowv1alpha1.PodCounts{Current: 1, Missing: 2, Missed: 3}, err
+	})
+
+	port := strconv.Itoa(freeport.For(t))
+	console, err := lab.Start(t.TempDir(), lab.Program{Name: "console", Path: e.binary, OwnGroup: true, Args: []string{"console", "--kubeconfig", e.kubeconfig, "--port", port, "--no-browser"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		console.Signal(syscall.SIGINT) // as Ctrl-C
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := console.AwaitEnd(ctx); err != nil {
+			t.Errorf("the console: %v\n%s", err, console.Log())
+		}
+	})
+	var page []byte
+	if err := console.Await(t.Context(), patience, "the console to answer", func(ctx context.Context) (err error) {
+		page, err = lab.Get(ctx, http.DefaultClient, "http://127.0.0.1:"+port+"/poddefaults?namespace="+name)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]int{}
+	for state, text := range map[string]string{"current": `(\d+) pods? ha(?:s|ve) the current version`, "missing": `(\d+) pods? (?:is|are) older than it and without it`, "missed": `(\d+) pods? (?:was|were) missed`} {
+		if found := regexp.MustCompile(text).FindSubmatch(page); found != nil {
+			shown[state], _ = strconv.Atoi(string(found[1])) // digits
+		}
+	}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Errorf("the console (-want +got):\n%s\n%s", diff, page)
+	}
+	e.deleteConfiguration(t, name)
 }

@@ -59,6 +59,11 @@ func TestOwners(t *testing.T) {
 	s.stop(t) // also if only a later one is run: two servers that lead would fight
 	t.Run("drift counts what is in the pods, and restarts what differs", func(t *testing.T) { testDrift(t, e, name, args...) })
 	s = e.serve(t, name, args...)
+	t.Run("a restart stops when pods cannot be created, and not because of a failure that is over", func(t *testing.T) {
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+			t.Run(kind, func(t *testing.T) { testRestartFails(t, e, name, kind) })
+		}
+	})
 	t.Run("pods of the unselected are made while every server is down, and those of others once one is back", func(t *testing.T) {
 		e.awaitPolicy(t, name, admissionregistrationv1.Ignore)
 		eventuallyWithin(t, soon, "the index", func(ctx context.Context) (bool, error) { return e.indexed(ctx, name, 1) })
@@ -215,7 +220,7 @@ func startNode(t *testing.T, e *env) {
 	t.Helper()
 	lab.StartBinary(t, "kube-controller-manager", "--kubeconfig", e.kubeconfig, "--leader-elect=false", "--secure-port", "0",
 		"--kube-api-qps", "500", "--kube-api-burst", "500",
-		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,job-controller,serviceaccount-controller,endpointslice-controller")
+		"--controllers", "deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,job-controller,serviceaccount-controller,endpointslice-controller")
 	lab.StartBinary(t, "kwok", "--kubeconfig", e.kubeconfig, "--manage-all-nodes=true")
 	e.create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: playedNode}})
 	eventuallyWithin(t, soon, "the node to be ready", func(ctx context.Context) (bool, error) {

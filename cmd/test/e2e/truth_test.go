@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -44,6 +45,8 @@ func TestTruth(t *testing.T) {
 	}{
 		{"terms of other clients are reported by everything that looks", testForeignTerms},
 		{"doctor proves injection with dry runs, or says that it is unknown", testProof},
+		{"command, status, metric and console count the same pods as missed", testMissedAgrees},
+		{"what narrows the backstop is reported, too", testForeignPolicyTerms},
 		{"Kubeflow's definition over ours is reported until ours is back", testForeignDefinition},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
@@ -155,6 +158,13 @@ func kubeflowsDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition
 	for document := range strings.SplitSeq(string(data), "\n---\n") {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal([]byte(document), definition); err == nil && definition.Kind == "CustomResourceDefinition" {
+			// The file leaves out most of its lists, whose values it does not restrict.
+			spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+			for _, list := range []string{"volumes", "tolerations"} {
+				spec.Properties[list] = apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+					Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
+				}}
+			}
 			return definition
 		}
 	}
@@ -189,6 +199,19 @@ func testForeignDefinition(t *testing.T, e *env) {
 			return err == nil, nil
 		})
 	}
+	fails := func(o *kubeflowv1alpha1.PodDefault) []string {
+		t.Helper()
+		err := e.client.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
+		var status apierrors.APIStatus
+		if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+			t.Fatalf("%s: %v", o.Name, err)
+		}
+		var fields []string
+		for _, cause := range status.Status().Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+		return fields
+	}
 	const metric = `sallyport_poddefault_definition_missing_fields{definition="` + crdName + `"}`
 	is := func(value string) {
 		t.Helper()
@@ -217,6 +240,23 @@ func testForeignDefinition(t *testing.T, e *env) {
 	}
 	lines := e.doctorLines(t, 2, args...)
 	expectLine(t, lines, "definitions", "fix: the served definition "+crdName+" lacks spec.")
+	// What lint lists here is what fails on the next apply.
+	const outside = "definition-outside" // of the server, whose webhook would refuse them too
+	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: outside}})
+	old := podDefaultsThatOursRefuse(outside)
+	for _, of := range old {
+		e.create(t, of.object.DeepCopy())
+	}
+	e.create(t, envPodDefault(outside, "fine"))
+	listed := e.refusedPodDefaults(t, outside)
+	for _, of := range old {
+		if got := listed[of.object.Name]; !slices.Equal(got, []string{of.field}) {
+			t.Errorf("lint lists %q of %s, want %s", got, of.object.Name, of.field)
+		}
+	}
+	if len(listed) != len(old) {
+		t.Errorf("lint lists %v", listed)
+	}
 	// What the signals are about: the next write loses a field.
 	eventually(t, "a write to lose the priority", func(ctx context.Context) (bool, error) {
 		if err := e.client.Get(ctx, client.ObjectKeyFromObject(pd), pd); err != nil {
@@ -229,6 +269,14 @@ func testForeignDefinition(t *testing.T, e *env) {
 
 	put(own)
 	is("0")
+	for _, of := range old {
+		if got := fails(of.object); !slices.Contains(got, of.field) {
+			t.Errorf("the next apply of %s fails because of %q, and lint said %s", of.object.Name, got, of.field)
+		}
+		if err := e.client.Delete(t.Context(), of.object.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+	}
 	eventually(t, "the event that all is well", func(ctx context.Context) (bool, error) { return e.hasEvent(ctx, "FieldsKnown", crdName, "") })
 	if text := s.readyz(t); strings.Contains(text, "lacks") {
 		t.Errorf("/readyz?verbose says\n%s", text)

@@ -43,8 +43,11 @@ type Webhook struct {
 
 // A Term is one that the server has not registered.
 type Term struct {
+	// Webhook is its name, or that of a policy or binding.
 	Webhook string `json:"webhook"`
-	Field   string `json:"field"`
+	// Kind is "policy" or "binding"; empty for a webhook.
+	Kind  string `json:"kind,omitempty"`
+	Field string `json:"field"`
 	// Text is a term as kubectl writes selectors, or the name of a match condition.
 	Text string `json:"term"`
 	// Managers are the field managers that own the field, in addition to the server; empty if
@@ -54,7 +57,7 @@ type Term struct {
 
 // String returns "webhook a.example.com: objectSelector team=a (kubectl-patch)".
 func (t Term) String() string {
-	out := fmt.Sprintf("webhook %s: %s %s", t.Webhook, t.Field, t.Text)
+	out := fmt.Sprintf("%s %s: %s %s", cmp.Or(t.Kind, "webhook"), t.Webhook, t.Field, t.Text)
 	if len(t.Managers) > 0 {
 		out += " (" + strings.Join(t.Managers, ", ") + ")"
 	}
@@ -128,12 +131,12 @@ func Terms(of metav1.ObjectMeta, webhooks []Webhook, manager string) ([]Term, bo
 				registered = nil
 			}
 			for _, term := range added(f.observed, registered) {
-				out = append(out, Term{w.Name, f.field, term, managers(of, manager, w.Name, "f:"+f.field)})
+				out = append(out, Term{Webhook: w.Name, Field: f.field, Text: term, Managers: managers(of, manager, w.Name, "f:"+f.field)})
 			}
 		}
 		for _, m := range w.MatchConditions {
 			if !slices.Contains(own.MatchConditions, m.Name) {
-				out = append(out, Term{w.Name, MatchConditions, m.Name, managers(of, manager, w.Name, "f:"+MatchConditions, `k:{"name":"`+m.Name+`"}`)})
+				out = append(out, Term{Webhook: w.Name, Field: MatchConditions, Text: m.Name, Managers: managers(of, manager, w.Name, "f:"+MatchConditions, `k:{"name":"`+m.Name+`"}`)})
 			}
 		}
 	}
@@ -205,7 +208,11 @@ func text(s *metav1.LabelSelector) string { return strings.Join(terms(s), ",") }
 // at path in a webhook. A client that writes under the server's name is named, unless it
 // applies.
 func managers(of metav1.ObjectMeta, own, webhook string, path ...string) []string {
-	path = append([]string{"f:webhooks", `k:{"name":"` + webhook + `"}`}, path...)
+	return managersAt(of, own, append([]string{"f:webhooks", `k:{"name":"` + webhook + `"}`}, path...)...)
+}
+
+// managersAt is managers for a field of the object.
+func managersAt(of metav1.ObjectMeta, own string, path ...string) []string {
 	var out []string
 	for _, entry := range of.ManagedFields {
 		if entry.Manager == own && entry.Operation == metav1.ManagedFieldsOperationApply || entry.Subresource != "" || !Owns(entry, path...) {

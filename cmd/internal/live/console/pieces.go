@@ -91,7 +91,10 @@ func carriedBy(d *injection.Surveyed) cell {
 		out = append(out, piece{class: "quiet", text: "no pod has it"})
 	}
 	if len(d.Without) > 0 {
-		out = append(out, piece{class: "note", text: cli.Count(len(d.Without), "pod is", "pods are") + " selected and without it", pods: d.Without})
+		out = append(out, piece{class: "note", text: cli.Count(len(d.Without), "pod is", "pods are") + " older than it and without it", pods: d.Without})
+	}
+	if len(d.Missed) > 0 {
+		out = append(out, piece{class: "fix", text: cli.Count(len(d.Missed), "pod was", "pods were") + " missed: the webhook was not called when it was created", pods: d.Missed})
 	}
 	if len(d.Deselected) > 0 {
 		out = append(out, piece{class: "note", text: cli.Count(len(d.Deselected), "pod has", "pods have") + " it and would not be selected now", pods: d.Deselected})

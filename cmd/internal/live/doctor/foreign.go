@@ -41,6 +41,16 @@ func (d *doctor) checkForeignTerms(ctx context.Context) {
 	if !look(validating.ObjectMeta, foreign.Validating(validating), err) {
 		return
 	}
+	if policies, err := d.foreignPolicyTerms(ctx); err != nil {
+		d.Unread(check, "get validatingadmissionpolicies and validatingadmissionpolicybindings", err)
+		return
+	} else if len(policies) > 0 {
+		d.Fix(check, "remove them, see 'kubectl edit validatingadmissionpolicy,validatingadmissionpolicybinding "+name+"'",
+			"terms of other clients narrow the backstop, which does not stand in for the webhook where these exclude: %s", foreign.List(policies))
+		if len(terms) == 0 {
+			return
+		}
+	}
 	switch {
 	case !recorded:
 		d.Skip(check, "the configurations do not record the server's own terms: it does not register them itself, or is of an earlier version")
@@ -51,4 +61,26 @@ func (d *doctor) checkForeignTerms(ctx context.Context) {
 	default:
 		d.OK(check, "no other client narrows the webhooks")
 	}
+}
+
+// foreignPolicyTerms returns the terms that other clients have added to the backstop.
+func (d *doctor) foreignPolicyTerms(ctx context.Context) ([]foreign.Term, error) {
+	api, name := d.Client.AdmissionregistrationV1(), d.Registration.Name
+	policy, err := api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) { // there is no backstop
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	terms, _ := foreign.PolicyTerms(policy, foreign.Manager)
+	binding, err := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	if err == nil {
+		more, _ := foreign.BindingTerms(binding, foreign.Manager)
+		terms = append(terms, more...)
+	}
+	return terms, nil
 }

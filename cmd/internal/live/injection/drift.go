@@ -89,9 +89,6 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	if err != nil {
 		return nil, err
 	}
-	if !f.asked.registered {
-		manifest.Note(notes, "note: no webhook %s is registered: pods are compared whatever the selectors of its configuration were", poddefault.Name)
-	}
 	report, workloads := drift.NewReport(), &owners{fleet: f, namespace: namespace, kinds: map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta{}}
 	found := map[types.NamespacedName]*DriftedWorkload{} // the name has the kind
 	exempt := map[*poddefault.Exemption]int{}            // pods
@@ -103,7 +100,6 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		if err != nil {
 			return err
 		}
-		findings = f.tellMissed(pod, findings)
 		if only != nil {
 			findings = slices.DeleteFunc(slices.Clone(findings), func(f drift.Finding) bool { return f.Title != only.compiled.String() })
 		}

@@ -42,8 +42,7 @@ type fleet struct {
 // judged are the objects of a namespace.
 type judged struct {
 	*Defaults
-	byTitle map[string]*Default
-	judge   *drift.Judge
+	judge *drift.Judge
 }
 
 // everywhere are the objects of all namespaces, and what these have.
@@ -67,8 +66,13 @@ type class struct {
 func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*fleet, error) {
 	f := &fleet{cluster: c, notes: notes, known: map[string]*judged{}, findings: map[class][]drift.Finding{}}
 	var err error
-	if f.asked, err = newAsked(ctx, c); err != nil {
+	switch f.asked, err = newAsked(ctx, c); {
+	case err != nil:
 		return nil, err
+	case f.asked.admission.Hidden():
+		manifest.Note(notes, "note: you may not read webhook configurations: pods are compared whatever the selectors of the server's are")
+	case !f.asked.registered:
+		manifest.Note(notes, "note: no webhook %s is registered: pods are compared whatever the selectors of its configuration were", poddefault.Name)
 	}
 	if namespace == "" {
 		f.all, err = readEverywhere(ctx, c, notes)
@@ -138,10 +142,7 @@ func (f *fleet) in(ctx context.Context, namespace string) (*judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &judged{Defaults: defaults, byTitle: map[string]*Default{}, judge: drift.New(defaults.index())}
-	for _, d := range defaults.all {
-		out.byTitle[d.compiled.String()] = d
-	}
+	out := &judged{Defaults: defaults, judge: drift.New(defaults.index())}
 	f.known[namespace] = out
 	return out, nil
 }
@@ -153,7 +154,7 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 		one.owner = string(owner.UID)
 	}
 	if found, known := f.findings[one]; known {
-		return found, nil
+		return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
 	}
 	here, err := f.in(ctx, pod.Namespace)
 	if err != nil {
@@ -183,7 +184,7 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 		}
 	}
 	f.findings[one] = found
-	return found, nil
+	return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
 }
 
 // each visits the metadata of all objects of a collection, until visit fails.

@@ -14,8 +14,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -119,7 +117,9 @@ func (r Restart) tell(format string, args ...any) {
 
 func (r Restart) batch(ctx context.Context, batch []restartable) error {
 	var errs []error
-	for _, w := range batch {
+	before := make([]failures, len(batch))
+	for i, w := range batch {
+		before[i] = r.failuresOf(ctx, w)
 		switch err := r.restart(ctx, w); {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", w, err))
@@ -132,8 +132,8 @@ func (r Restart) batch(ctx context.Context, batch []restartable) error {
 	if len(errs) > 0 || r.DryRun {
 		return errors.Join(errs...)
 	}
-	for _, w := range batch {
-		if err := r.wait(ctx, w); err != nil {
+	for i, w := range batch {
+		if err := r.wait(ctx, w, before[i]); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", w, err))
 		}
 	}
@@ -183,13 +183,13 @@ func (r Restart) restart(ctx context.Context, w restartable) error {
 	return err
 }
 
-// wait waits until the workload has replaced its pods.
-func (r Restart) wait(ctx context.Context, w restartable) error {
+// wait waits until the workload has replaced its pods. Before are its failures from before the restart.
+func (r Restart) wait(ctx context.Context, w restartable, before failures) error {
 	poll := r.poll
 	if poll == 0 {
 		poll = time.Second
 	}
-	waitsFor, failures := "", 0
+	waitsFor, failed := "", 0
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		state, err := rolledOut(ctx, r.Client.AppsV1(), w)
 		if err != nil {
@@ -202,12 +202,12 @@ func (r Restart) wait(ctx context.Context, w restartable) error {
 		if state == "" {
 			return true, nil
 		}
-		why, err := r.cannotCreate(ctx, w)
+		why, err := r.cannotCreate(ctx, w, before)
 		if err != nil || why == "" {
-			failures = 0
+			failed = 0
 			return false, err
 		}
-		if failures++; failures >= hopeless {
+		if failed++; failed >= hopeless {
 			return false, fmt.Errorf("%s: its pods cannot be created: %s", state, why)
 		}
 		return false, nil
@@ -217,39 +217,6 @@ func (r Restart) wait(ctx context.Context, w restartable) error {
 		return fmt.Errorf("%s after %s: find out why with kubectl rollout status -n %s %s/%s, or set --timeout", waitsFor, r.Timeout, w.namespace, strings.ToLower(w.kind), w.name)
 	}
 	return err
-}
-
-// hopeless is how many looks in a row must find that a controller cannot create pods.
-const hopeless = 5
-
-// cannotCreate returns why the controller of a workload cannot create its pods: the condition of a Deployment, or
-// the event of another one since the last restart. It is empty if nothing says so, or the user may not read it.
-func (r Restart) cannotCreate(ctx context.Context, w restartable) (string, error) {
-	if w.kind == "Deployment" {
-		d, err := r.Client.AppsV1().Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		for _, c := range d.Status.Conditions {
-			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-				return c.Message, nil
-			}
-		}
-		return "", nil
-	}
-	events, err := r.Client.CoreV1().Events(w.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreate,involvedObject.kind=" + w.kind + ",involvedObject.name=" + w.name})
-	switch {
-	case apierrors.IsForbidden(err):
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	for _, e := range slices.Backward(events.Items) {
-		if time.Since(e.LastTimestamp.Time) < time.Minute {
-			return e.Message, nil
-		}
-	}
-	return "", nil
 }
 
 // rolledOut returns what a workload still waits for, as `kubectl rollout status` decides

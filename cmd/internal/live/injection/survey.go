@@ -22,7 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
-	"github.com/sallyport-io/sallyport/internal/kube/workload"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // A Survey has the PodDefaults and ClusterPodDefaults for a namespace, in order of application, and what
@@ -33,7 +33,7 @@ type Survey struct {
 	// are compared.
 	Conflicts []Conflict
 	Compared  int
-	// Pods is the number of pods that were looked at. PodsHidden is set if the user may not list them.
+	// Pods is the number of running pods that were looked at. PodsHidden is set if the user may not list them.
 	Pods       int
 	PodsHidden bool
 }
@@ -53,9 +53,9 @@ type Surveyed struct {
 	// Carriers are the pods that it was applied to, by its revision at that time, or its resourceVersion for
 	// pods that Kubeflow's webhook injected: the current one first, then those with most pods.
 	Carriers []Carriers
-	// Without are pods that it selects and was not applied to. Deselected are pods that it was applied
-	// to and does not select now.
-	Without, Deselected []string
+	// Without are pods that it selects and that are older than it is, Missed those for which the webhook
+	// was not called. Deselected are pods that it was applied to and does not select now.
+	Without, Missed, Deselected []string
 }
 
 // A Field is a field of a spec with the names of its elements. It has no values of environment variables,
@@ -93,19 +93,23 @@ const maxCompared = 100
 // NewSurvey reads a [Survey] of a namespace. Of the ClusterPodDefaults it has those that select the
 // namespace. It notes on notes what the user may not read.
 func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*Survey, error) {
-	known, err := Read(ctx, c, namespace, notes)
+	f, err := newFleet(ctx, c, namespace, notes)
+	if err != nil {
+		return nil, err
+	}
+	known, err := f.in(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	known.all = slices.DeleteFunc(known.all, func(d *Default) bool { return d.namespaces != nil && !d.namespaces.Matches(known.labels) })
 	var pods []surveyedPod
-	judge := drift.New(known.index())
-	err = c.EachMetadata(ctx, workload.Kinds()[0].Path(namespace), "", func(pod *metav1.ObjectMeta) {
-		findings, err := judge.Pod(ctx, drift.Pod{Namespace: namespace, Labels: pod.Labels, Annotations: pod.Annotations, Workload: poddefault.WorkloadOf(pod)})
-		if err != nil && ctx.Err() == nil {
-			manifest.Note(notes, "note: pod %s is left out, because it would be refused: %v", pod.Name, err)
+	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
+		if pod.DeletionTimestamp != nil {
+			return nil
 		}
+		findings, err := f.judge(ctx, pod)
 		pods = append(pods, surveyedPod{pod.Name, pod.Annotations, findings})
+		return err
 	})
 	hidden := apierrors.IsForbidden(err)
 	if err != nil && !hidden {
@@ -161,6 +165,9 @@ func (d *Default) survey(pods []surveyedPod) *Surveyed {
 			continue
 		case pod.findings[j].State == drift.Missing:
 			s.Without = append(s.Without, pod.name)
+			continue
+		case pod.findings[j].State == drift.Missed:
+			s.Missed = append(s.Missed, pod.name)
 			continue
 		case pod.findings[j].State == drift.Surplus:
 			s.Deselected = append(s.Deselected, pod.name)

@@ -200,16 +200,21 @@ func unknownField(o *manifest.Object, tokens, siblings []string) error {
 	return o.ErrorAt(at, text)
 }
 
-// invalidField describes an invalid field without its value, which may be secret.
-func invalidField(o *manifest.Object, err *field.Error) error {
-	tokens := pathTokens(err.Field)
-	at := jsontext.Pointer(jsonpatch.Pointer(tokens...))
+// WithoutValue returns the detail of an error without the value, which may be secret, and without the field,
+// which some details repeat.
+func WithoutValue(err *field.Error) string {
 	detail := err.Detail
 	if value, ok := err.BadValue.(string); ok && value != "" && err.Type != field.ErrorTypeTypeInvalid {
 		detail = strings.ReplaceAll(detail, fmt.Sprintf("%q", value), "it")
 	}
-	// Some details repeat the field.
-	detail = strings.TrimPrefix(strings.TrimPrefix(detail, err.Field), " in body ")
+	return strings.TrimPrefix(strings.TrimPrefix(detail, err.Field), " in body ")
+}
+
+// invalidField describes an invalid field without its value, which may be secret.
+func invalidField(o *manifest.Object, err *field.Error) error {
+	tokens := pathTokens(err.Field)
+	at := jsontext.Pointer(jsonpatch.Pointer(tokens...))
+	detail := WithoutValue(err)
 	text := err.Type.String()
 	if detail != "" {
 		text += ": " + detail

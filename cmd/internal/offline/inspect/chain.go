@@ -33,7 +33,11 @@ type Admission struct {
 	minor     int                                                      // of the cluster's version; 0 if unknown
 	labelsOf  func(context.Context, string) (map[string]string, error) // nil for files: the inventory has the namespaces
 	labels    map[string]map[string]string                             // cache
+	hidden    map[schema.GroupVersionKind]string                       // see Hidden
 }
+
+// Hidden reports whether the user may not list a kind that decides on requests.
+func (a *Admission) Hidden() bool { return len(a.hidden) > 0 }
 
 // AdmissionOfFiles reads files instead of a cluster. It also returns the resources that they
 // define.
@@ -72,7 +76,7 @@ func admissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.
 	if err := edit(objects); err != nil {
 		return nil, err
 	}
-	a := &Admission{labels: map[string]map[string]string{}}
+	a := &Admission{labels: map[string]map[string]string{}, hidden: objects.Missing}
 	if a.inventory, err = objects.Inventory(); err != nil {
 		return nil, err
 	}

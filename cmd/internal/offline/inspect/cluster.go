@@ -32,7 +32,9 @@ func LintCluster(ctx context.Context, c *cluster.Cluster, options lint.Options) 
 
 // readForLint reads what the rules are about, and adds the API server's resources to the options.
 func readForLint(ctx context.Context, c *cluster.Cluster, options lint.Options) (*Objects, *lint.Inventory, lint.Options, error) {
-	objects, err := ReadCluster(ctx, c, lint.Kinds())
+	objects, err := ReadCluster(ctx, c, slices.DeleteFunc(lint.Kinds(), func(gvk schema.GroupVersionKind) bool {
+		return options.PodDefault == nil && slices.Contains([]string{"PodDefault", "ClusterPodDefault"}, gvk.Kind) // nothing judges them
+	}))
 	if err != nil {
 		return nil, nil, options, err
 	}

@@ -93,6 +93,7 @@ type Inventory struct {
 	secrets          []*typed[corev1.Secret]
 	roles            []*role
 	roleBindings     []*roleBinding
+	podDefaults      []*Object
 	servicesByName   map[string]*typed[corev1.Service]
 	namespacesByName map[string]*typed[corev1.Namespace]
 
@@ -145,6 +146,8 @@ var kinds = []kind{
 	{rbacv1.SchemeGroupVersion.WithKind("Role"), (*Inventory).addRole},
 	{rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), (*Inventory).addRoleBinding},
 	{rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), (*Inventory).addRoleBinding},
+	{kindsOfPodDefaults[0], (*Inventory).addPodDefault},
+	{kindsOfPodDefaults[1], (*Inventory).addPodDefault},
 }
 
 // adder appends to the list of a kind.

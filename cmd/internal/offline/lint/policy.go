@@ -4,6 +4,8 @@ package lint
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
 
 // policy is a ValidatingAdmissionPolicy or a MutatingAdmissionPolicy.
@@ -15,6 +17,7 @@ type policy struct {
 	conditions    []admissionregistrationv1.MatchCondition
 	params        bool
 	reinvocation  admissionregistrationv1.ReinvocationPolicyType
+	foreign       []foreign.Term // see the rule foreign-terms
 }
 
 // policyBinding defines where a policy applies.
@@ -24,6 +27,7 @@ type policyBinding struct {
 	policy   string
 	match    *admissionregistrationv1.MatchResources
 	actions  []admissionregistrationv1.ValidationAction
+	foreign  []foreign.Term
 }
 
 func (in *Inventory) addMutatingPolicy(o *Object) error {
@@ -43,8 +47,9 @@ func (in *Inventory) addValidatingPolicy(o *Object) error {
 		return err
 	}
 	spec := t.value.Spec
+	terms, _ := foreign.PolicyTerms(&t.value, foreign.Manager)
 	in.policies = append(in.policies, &policy{Object: o, failurePolicy: spec.FailurePolicy, constraints: spec.MatchConstraints,
-		conditions: spec.MatchConditions, params: spec.ParamKind != nil})
+		conditions: spec.MatchConditions, params: spec.ParamKind != nil, foreign: terms})
 	return nil
 }
 
@@ -62,6 +67,7 @@ func (in *Inventory) addValidatingBinding(o *Object) error {
 	if err != nil {
 		return err
 	}
-	in.bindings = append(in.bindings, &policyBinding{Object: o, policy: t.value.Spec.PolicyName, match: t.value.Spec.MatchResources, actions: t.value.Spec.ValidationActions})
+	terms, _ := foreign.BindingTerms(&t.value, foreign.Manager)
+	in.bindings = append(in.bindings, &policyBinding{Object: o, policy: t.value.Spec.PolicyName, match: t.value.Spec.MatchResources, actions: t.value.Spec.ValidationActions, foreign: terms})
 	return nil
 }

@@ -43,6 +43,8 @@ const (
 	groupStatic   = "Static manifests"
 	groupCRD      = "CRD conversion"
 	groupWorkload = "Workload"
+
+	groupPodDefaults = "PodDefaults"
 )
 
 // Rules returns all rules in catalogue order.
@@ -61,6 +63,7 @@ func Rules() []Rule {
 		workloadReplicas(), workloadSpread(), workloadPDB(), workloadRolling(), workloadProbes(), workloadDrain(), workloadServiceType(), workloadSelector(),
 		workloadPriority(), workloadResources(), workloadNodeGate(), workloadNetworkPolicy(), workloadPort(), workloadSecurity(),
 		workloadRBACConfig(), workloadRBACInjector(),
+		podDefaultRefused(),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/test/golden"
@@ -68,12 +69,45 @@ func inventory(t testing.TB, of *golden.Archive, file string) *Inventory {
 // servedPaths are the paths of known webhooks, for rules that check them.
 var servedPaths = map[string][]string{"check.hooks.example.com": {"/check"}, "c.x.y": {"/check"}}
 
+// unnamedVariables stands in for the checks of PodDefaults, which package lint does not know.
+func unnamedVariables(o *Object) (errs field.ErrorList) {
+	var object struct {
+		Spec struct{ Env []struct{ Name string } }
+	}
+	if err := json.Unmarshal(o.Raw, &object); err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	for i, v := range object.Spec.Env {
+		if v.Name == "" {
+			errs = append(errs, field.Required(field.NewPath("spec", "env").Index(i).Child("name"), "a variable has a name"))
+		}
+	}
+	return errs
+}
+
+func TestPodDefaultsAreNotJudgedByAProgramThatDoesNotKnowThem(t *testing.T) {
+	report := Run(inventory(t, example(t, "poddefault-refused"), "fail.yaml"), Options{Rules: []string{"poddefault-refused"}})
+	if len(report.Findings) > 0 || len(report.Skipped) != 1 || len(report.Skipped[0].Objects) != 3 {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestPathsOfFieldsArePointers(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "", "spec": "/spec", "spec.env[0].name": "/spec/env/0/name", "spec.labels[example.com/a~b]": "/spec/labels/example.com~1a~0b", "spec.a[": "/spec/a/", "[x]": "/x",
+	} {
+		if got := pointerTo(path); got != want {
+			t.Errorf("%q is %q, want %q", path, got, want)
+		}
+	}
+}
+
 // TestEveryRuleHasAnExampleThatItIsAbout runs each rule on a bad and a good example.
 func TestEveryRuleHasAnExampleThatItIsAbout(t *testing.T) {
 	for _, rule := range Rules() {
 		t.Run(rule.ID, func(t *testing.T) {
 			archive := example(t, rule.ID)
-			options := Options{Now: then, Rules: []string{rule.ID}, Paths: servedPaths, Resources: &Resources{ByGroup: map[string][]string{
+			options := Options{Now: then, Rules: []string{rule.ID}, Paths: servedPaths, PodDefault: unnamedVariables, Resources: &Resources{ByGroup: map[string][]string{
 				"": {"pods", "services"}, "apps": {"deployments"},
 			}}}
 			report := Run(inventory(t, archive, "fail.yaml"), options)

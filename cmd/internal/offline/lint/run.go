@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Options configure a run. The zero value runs all rules with the current time.
@@ -25,6 +27,10 @@ type Options struct {
 	Paths map[string][]string
 	// Resources are the resources of the API server; nil if unknown.
 	Resources *Resources
+	// PodDefault returns why the definition and the webhook of this version refuse a PodDefault or
+	// ClusterPodDefault, without values of its fields. If it is nil, none is judged, nor read from a
+	// cluster.
+	PodDefault func(*Object) field.ErrorList
 	// Leaves are the certificate chains that servers present, by the keys of
 	// [Inventory.Endpoints]. Missing servers were not contacted.
 	Leaves map[string][]*x509.Certificate

@@ -48,6 +48,17 @@ func judge(resource metav1.GroupVersionResource, raw []byte) (errs field.ErrorLi
 	return errs, warnings, nil
 }
 
+// Refusals returns the errors of a spec for which the webhook refuses an object, whoever writes it.
+// The error means that the spec cannot be decoded.
+func Refusals(cluster bool, spec []byte) (field.ErrorList, error) {
+	resource := podDefaults
+	if cluster {
+		resource = clusterPodDefaults
+	}
+	errs, _, err := judge(metav1.GroupVersionResource(resource), spec)
+	return errs, err
+}
+
 // unmarshal decodes a spec, which may be missing.
 func unmarshal(raw []byte, into any) error {
 	if len(raw) == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package author validates PodDefaults and ClusterPodDefaults and authorizes their
-// authors, and those who exempt pods from them: see [NewExempt].
+// authors, the writers of their revisions, and those who exempt pods from them: see [NewExempt].
 //
 // What a PodDefault adds runs in other people's pods. An author who creates a
 // PodDefault or changes its spec must therefore be allowed to create pods: in its
@@ -86,10 +86,12 @@ func New(authorizer Authorizer, neighbours Neighbours, mode Mode) (admission.Web
 		Rules: []admissionregistrationv1.RuleWithOperations{
 			rule(podDefaults, admissionregistrationv1.NamespacedScope),
 			rule(clusterPodDefaults, admissionregistrationv1.ClusterScope),
+			rule(podDefaultRevisions, admissionregistrationv1.NamespacedScope),
+			rule(clusterPodDefaultRevisions, admissionregistrationv1.ClusterScope),
 		},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
 			Name: "spec-changes",
-			Expression: "request.operation == 'CREATE' || has(object.spec) != has(oldObject.spec) || " +
+			Expression: "request.operation == 'CREATE' || request.resource.resource.endsWith('revisions') || has(object.spec) != has(oldObject.spec) || " +
 				"has(object.spec) && object.spec != oldObject.spec",
 		}},
 		FailurePolicy: mode.FailurePolicy(),
@@ -120,8 +122,9 @@ type handler struct {
 // Handle implements [admission.Handler].
 func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	resource := schema.GroupVersionResource(req.Resource)
-	if resource != podDefaults && resource != clusterPodDefaults {
-		return admission.BadRequest("the request is for %s; this webhook is for %s and %s: correct the rules of its configuration",
+	ofRevisions := resource == podDefaultRevisions || resource == clusterPodDefaultRevisions
+	if resource != podDefaults && resource != clusterPodDefaults && !ofRevisions {
+		return admission.BadRequest("the request is for %s; this webhook is for %s, %s and their revisions: correct the rules of its configuration",
 			req.Resource.String(), podDefaults.GroupResource(), clusterPodDefaults.GroupResource()), nil
 	}
 	if req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
@@ -130,6 +133,9 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if jsontext.Value(req.Object.Raw).Kind() != '{' {
 		return admission.BadRequest("the request's object is not a %s", req.Kind.Kind), nil
 	}
+	if ofRevisions {
+		return h.revision(ctx, req)
+	}
 	spec, _ := rawjson.Lookup(req.Object.Raw, "spec")
 	old, _ := rawjson.Lookup(req.OldObject.Raw, "spec")
 	if req.Operation == admissionv1.Update && bytes.Equal(spec, old) {
@@ -137,7 +143,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	resp := admission.Allowed()
 	if h.mode != Off {
-		denial, err := h.authorize(ctx, req)
+		denial, err := h.mayCreatePods(ctx, req, "it adds to pods")
 		switch {
 		case err != nil:
 			return nil, err
@@ -148,25 +154,6 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 		}
 	}
 	return h.check(ctx, req, spec, old, resp), nil
-}
-
-// authorize returns why the user may not write the object, or "".
-func (h *handler) authorize(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
-	pods := &authorizationv1.ResourceAttributes{Namespace: req.Namespace, Verb: "create", Version: "v1", Resource: "pods"}
-	allowed, reason, err := h.authorizer.May(ctx, &req.UserInfo, pods)
-	if err != nil || allowed {
-		return "", err
-	}
-	where, remedy := "in the namespace "+req.Namespace, " -n "+req.Namespace
-	if req.Namespace == "" {
-		where, remedy = "in every namespace", " --all-namespaces"
-	}
-	text := fmt.Sprintf("%s: it adds to pods, and %q may not create pods %s; ask for that right (kubectl auth can-i create pods%s), "+
-		"or ask a user who has it to write the object", title(req), req.UserInfo.Username, where, remedy)
-	if reason != "" {
-		text += ": " + reason
-	}
-	return text, nil
 }
 
 // check answers according to the spec. Problems that the object already had are only

@@ -163,7 +163,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	missing := create("x", "", "")
 	create("y", pd.ResourceVersion, current)
 	create("y", "", "")
-	all := kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1}
+	all := kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missed: 1, Surplus: 1}
 	is("each pod to be counted", all)
 	exempt := func(d time.Duration) {
 		t.Helper()
@@ -193,7 +193,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	until("the counts to be another replica's", func() bool { return board.Pods(name) == nil && testutil.CollectAndCount(collector{board}) == 0 })
 	create("x", "", "")
 	leader.lead(true)
-	is("the counts of a leader that is back", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Missing: 1, Surplus: 1})
+	is("the counts of a leader that is back", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Missed: 1, Surplus: 1})
 
 	if err := podDefaults.Delete().Namespace(pd.Namespace).Resource(kubeflowv1alpha1.PodDefaultResource).Name(pd.Name).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // A State says how a pod relates to an object.
@@ -27,8 +29,8 @@ const (
 	Current  State = "current"  // the pod carries the current revision
 	Outdated State = "outdated" // it carries an earlier revision
 	Unknown  State = "unknown"  // it carries a revision that its mark does not identify
-	Missing  State = "missing"  // the pod should carry the object and does not
-	Missed   State = "missed"   // the same, and the webhook was not called when the pod was created; only `sallyport drift` tells it from missing
+	Missing  State = "missing"  // the pod should carry the object and does not: it is older than the object
+	Missed   State = "missed"   // the pod should carry the object, is not older than it, and the webhook did not decide about the pod
 	Surplus  State = "surplus"  // the pod carries the object and should not
 	Exempt   State = "exempt"   // the pod would be missing the object if it were not exempt
 )
@@ -67,6 +69,25 @@ type Finding struct {
 	Revision string
 	// By exempts the pod from the object, whether or not it carries it. Nil if nothing does.
 	By *poddefault.Exemption
+}
+
+// At returns the findings about a pod that was created at that time and has these annotations. Findings of
+// [Judge.Pod] are those about a pod of any age, which many pods share: what the pod does not carry, it may
+// be too old for, or it has passed injection. It does not change findings.
+func At(created time.Time, annotations map[string]string, findings []Finding) []Finding {
+	passed := func(f Finding) bool {
+		return f.State == Missing && !created.Before(f.Object.ChangedAt())
+	}
+	if _, decided := annotations[meta.DecisionsAnnotation]; decided || !slices.ContainsFunc(findings, passed) {
+		return findings
+	}
+	findings = slices.Clone(findings)
+	for i := range findings {
+		if passed(findings[i]) {
+			findings[i].State = Missed
+		}
+	}
+	return findings
 }
 
 // Judge compares pods with objects. It reads the objects of a namespace once. See [New].

@@ -206,7 +206,7 @@ func TestAReviewedPodIsCurrent(t *testing.T) {
 }
 
 func TestReportCountsByRevision(t *testing.T) {
-	x := podDefault("x", nil)
+	x := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) { pd.CreationTimestamp = metav1.NewTime(time.Unix(1, 0)) })
 	earlier := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Env[0].Value = "0" })
 	source := index(x)
 	use := map[string]string{"use": "x"}
@@ -295,6 +295,41 @@ func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
 			got, err := New(index(tc.object)).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: tc.annotations})
 			if err != nil || !slices.Equal(text(got), []string{tc.want}) {
 				t.Errorf("got %q, %v", text(got), err)
+			}
+		})
+	}
+}
+
+func TestWhatAPodDoesNotCarryItIsTooOldForOrHasPassed(t *testing.T) {
+	written := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	x := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
+		pd.CreationTimestamp = metav1.NewTime(written.Add(-time.Hour))
+		pd.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "kubectl", Time: new(metav1.NewTime(written))}, {Manager: "sallyport", Subresource: "status", Time: new(metav1.NewTime(written.Add(time.Hour)))},
+		}
+	})
+	for name, tc := range map[string]struct {
+		created     time.Time
+		annotations map[string]string
+		want        State
+	}{
+		"older than the last change of the spec":        {written.Add(-time.Second), nil, Missing},
+		"of the same second":                            {written, nil, Missed},
+		"younger, and older than a write of the status": {written.Add(time.Minute), nil, Missed},
+		"younger, and the webhook decided about it":     {written.Add(time.Minute), map[string]string{meta.DecisionsAnnotation: "y"}, Missing},
+		"younger, with the mark":                        {written.Add(time.Minute), carried(x), Current},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shared, err := New(index(x)).Pod(t.Context(), Pod{Namespace: "a", Labels: map[string]string{"use": "x"}, Annotations: tc.annotations})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := text(shared)
+			if got := text(At(tc.created, tc.annotations, shared)); !slices.Equal(got, []string{string(tc.want) + " PodDefault a/x"}) {
+				t.Errorf("got %q, want %s", got, tc.want)
+			}
+			if after := text(shared); !slices.Equal(before, after) {
+				t.Errorf("findings that pods share were %q, and are %q", before, after)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 const maxSeries = 5000
 
 var podsDesc = prometheus.NewDesc("sallyport_poddefault_pods",
-	"Running pods by PodDefault (cluster/NAME for a ClusterPodDefault; empty for deleted ones) and state: current, outdated, unknown, missing, surplus or exempt; undecided, without a PodDefault, if such a pod would be refused now. Absent if another replica leads.",
+	"Running pods by PodDefault (cluster/NAME for a ClusterPodDefault; empty for deleted ones) and state: current, outdated, unknown, missing, missed, surplus or exempt; undecided, without a PodDefault, if such a pod would be refused now. Absent if another replica leads.",
 	[]string{"namespace", "poddefault", "state"}, nil)
 
 // A collector shows the board's report.

@@ -56,6 +56,17 @@ func (r *Report) Add(findings []Finding, pods int) {
 	}
 }
 
+// addEach counts pods of one class, which may differ in age.
+func (r *Report) addEach(findings []Finding, annotations map[string]string, pods []*store.Pod) {
+	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.State == Missing }) {
+		r.Add(findings, len(pods))
+		return
+	}
+	for _, pod := range pods {
+		r.Add(At(pod.Created(), annotations, findings), 1)
+	}
+}
+
 // AddUndecided counts pods that would be refused.
 func (r *Report) AddUndecided(pods int) {
 	r.Pods += pods
@@ -85,14 +96,15 @@ type class struct {
 // report compares all pods with the objects as they are now. asked reports whether the API
 // server sends pods of a namespace with these labels to the webhook.
 func report(ctx context.Context, source Source, pods []*store.Pod, asked func(namespace string, labels map[string]string) bool) *Report {
-	classes := map[class]int{}
+	classes := map[class][]*store.Pod{}
 	for _, pod := range pods {
 		if !pod.Terminating {
-			classes[class{pod.Namespace, pod.Workload, pod.Facts}]++
+			one := class{pod.Namespace, pod.Workload, pod.Facts}
+			classes[one] = append(classes[one], pod)
 		}
 	}
 	out, judge := NewReport(), New(source)
-	for one, n := range classes {
+	for one, members := range classes {
 		if ctx.Err() != nil {
 			break
 		}
@@ -100,9 +112,9 @@ func report(ctx context.Context, source Source, pods []*store.Pod, asked func(na
 		pod.Labels, pod.Annotations = one.facts.Read()
 		pod.NotAsked = !asked(one.namespace, pod.Labels)
 		if findings, err := judge.Pod(ctx, pod); err != nil {
-			out.AddUndecided(n)
+			out.AddUndecided(len(members))
 		} else {
-			out.Add(findings, n)
+			out.addEach(findings, pod.Annotations, members)
 		}
 	}
 	return out
