@@ -146,7 +146,7 @@ func checkCases(t *testing.T, name string) {
 
 func TestWebhooksListShowsAll(t *testing.T) {
 	want := `NAME          DEFAULT  DOES                                                        REQUESTS
-poddefault    on       inject the PodDefaults of the namespace into pods     CREATE pods, CREATE poddefaults.kubeflow.org, UPDATE poddefaults.kubeflow.org, CREATE clusterpoddefaults.sallyport.io, UPDATE clusterpoddefaults.sallyport.io
+poddefault    on       inject the PodDefaults of the namespace into pods     CREATE pods, CREATE poddefaults.kubeflow.org, UPDATE poddefaults.kubeflow.org, CREATE clusterpoddefaults.sallyport.io, UPDATE clusterpoddefaults.sallyport.io, CREATE poddefaultrevisions.sallyport.io, UPDATE poddefaultrevisions.sallyport.io, CREATE clusterpoddefaultrevisions.sallyport.io, UPDATE clusterpoddefaultrevisions.sallyport.io
 imagepull     off      always pull images, from allowed registries, by a version   CREATE pods, UPDATE pods/ephemeralcontainers, UPDATE pods
 servicetype   off      refuse load balancers, node ports, external names and IPs   CREATE services, UPDATE services
 projectlimit  off      give each requester at most so many projects                CREATE namespaces, CREATE projectrequests.project.openshift.io, UPDATE namespaces, UPDATE namespaces/status, UPDATE namespaces/finalize
