@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -103,6 +104,11 @@ func (r *Result) Origins() []admission.Origin {
 		}
 	}
 	return origins
+}
+
+// Within reports whether a JSON pointer, such as the path of an origin, is at or below another one.
+func Within(pointer, parent string) bool {
+	return pointer == parent || strings.HasPrefix(pointer, parent+"/")
 }
 
 // Run sends the request to the webhooks whose rules cover it: the mutating webhooks in order,

@@ -76,18 +76,11 @@ func (c *Change) Verdict() string {
 	case is != nil:
 		return ""
 	case was != nil:
-		return c.asFarAsKnown("is denied now, and would be admitted")
+		return c.Is.AsFarAsKnown("is denied now, and would be admitted")
 	case c.Changes():
-		return c.asFarAsKnown("would change")
+		return c.Is.AsFarAsKnown("would change")
 	}
 	return ""
-}
-
-func (c *Change) asFarAsKnown(verdict string) string {
-	if c.Is.Unanswered != "" {
-		return verdict + ", as far as is known"
-	}
-	return verdict
 }
 
 // Changes reports whether the pod is admitted before and after, and differs.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -67,14 +66,7 @@ func (t *Trial) interferes(ctx context.Context, now *Defaults, is *review.Outcom
 	}
 	pod := *is.Object
 	pod.Raw = is.After
-	excluded, err := pod.EditMetadata(func(metadata map[string]any) {
-		annotations, _ := metadata["annotations"].(map[string]any)
-		if annotations == nil {
-			annotations = map[string]any{}
-		}
-		annotations[meta.ExcludeAnnotation] = "true"
-		metadata["annotations"] = annotations
-	})
+	excluded, err := pod.EditMetadata(dryrun.Exclude)
 	if err != nil {
 		return false, err
 	}

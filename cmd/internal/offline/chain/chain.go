@@ -127,18 +127,13 @@ func changes(before, after any, origins []admission.Origin) ([]Change, error) {
 		out[i].Operation = operation
 		var sources []string
 		for _, o := range origins {
-			if (within(o.Path, operation.Path) || within(operation.Path, o.Path)) && !slices.Contains(sources, o.Source) {
+			if (replay.Within(o.Path, operation.Path) || replay.Within(operation.Path, o.Path)) && !slices.Contains(sources, o.Source) {
 				sources = append(sources, o.Source)
 			}
 		}
 		out[i].Origin = strings.Join(sources, ", ")
 	}
 	return out, err
-}
-
-// within reports whether a JSON pointer is at or below another one.
-func within(pointer, parent string) bool {
-	return pointer == parent || strings.HasPrefix(pointer, parent+"/")
 }
 
 // A Result is the result of a request.

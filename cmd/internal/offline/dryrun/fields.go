@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/wire/replay"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -83,11 +84,11 @@ func originsOf(at string, origins []admission.Origin) []string {
 	var below []string
 	for i, o := range origins {
 		switch {
-		case within(at, o.Path):
+		case replay.Within(at, o.Path):
 			if around < 0 || len(o.Path) >= len(origins[around].Path) {
 				around = i
 			}
-		case within(o.Path, at) && !slices.Contains(below, o.Source):
+		case replay.Within(o.Path, at) && !slices.Contains(below, o.Source):
 			below = append(below, o.Source)
 		}
 	}
@@ -97,16 +98,11 @@ func originsOf(at string, origins []admission.Origin) []string {
 	return below
 }
 
-// within reports whether a JSON pointer is at or below another one.
-func within(at, parent string) bool {
-	return at == parent || strings.HasPrefix(at, parent+"/")
-}
-
 // sources returns what has changed an object.
 func sources(origins []admission.Origin) []string {
 	var out []string
 	for _, o := range origins {
-		if marks := within(o.Path, "/metadata/annotations"); !marks && !slices.Contains(out, o.Source) {
+		if marks := replay.Within(o.Path, "/metadata/annotations"); !marks && !slices.Contains(out, o.Source) {
 			out = append(out, o.Source)
 		}
 	}

@@ -263,14 +263,18 @@ func (q *question) injected(object map[string]any) bool {
 // excluded returns a pod that PodDefaults leave as it is, unless they do not allow it.
 func excluded(pod map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(pod)
-	metadata := out["metadata"].(map[string]any)
+	Exclude(out["metadata"].(map[string]any))
+	return out
+}
+
+// Exclude excludes a pod from injection, by its metadata.
+func Exclude(metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if annotations == nil {
 		annotations = map[string]any{}
 	}
 	annotations[meta.ExcludeAnnotation] = "true"
 	metadata["annotations"] = annotations
-	return out
 }
 
 func account(pod map[string]any) string {

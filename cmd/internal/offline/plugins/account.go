@@ -10,9 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The annotation of mirror pods, and the one that limits a ServiceAccount's pods to its Secrets.
 const (
-	mirrorAnnotation  = corev1.MirrorPodAnnotationKey
+	// enforceMountables is the annotation that limits a ServiceAccount's pods to its Secrets.
 	enforceMountables = "kubernetes.io/enforce-mountable-secrets"
 	defaultAccount    = "default"
 )
@@ -43,11 +42,11 @@ func (o *Objects) account(a *Answer, p Pod) {
 
 // mirrorPod checks what the API server demands of mirror pods, and reports whether the pod is one.
 func mirrorPod(a *Answer, pod *corev1.Pod) bool {
-	if _, mirror := pod.Annotations[mirrorAnnotation]; !mirror {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
 		return false
 	}
 	if pod.Spec.NodeName == "" {
-		a.deny("validation", "spec.nodeName is required: the annotation %s makes it a mirror pod", mirrorAnnotation)
+		a.deny("validation", "spec.nodeName is required: the annotation %s makes it a mirror pod", corev1.MirrorPodAnnotationKey)
 	}
 	if cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount) != "" {
 		a.deny("ServiceAccount", "a mirror pod must not name a ServiceAccount: omit spec.serviceAccountName")

@@ -12,6 +12,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	helpers "k8s.io/component-helpers/resource"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // quota is the plugin ResourceQuota, for a pod with its defaults.
@@ -86,8 +88,7 @@ func ofPods(name corev1.ResourceName) bool {
 }
 
 func extended(name corev1.ResourceName) bool {
-	return strings.HasPrefix(string(name), resourcev1.ResourceDeviceClassPrefix) ||
-		strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+	return strings.HasPrefix(string(name), resourcev1.ResourceDeviceClassPrefix) || meta.Extended(name)
 }
 
 // usageOf returns what a pod uses of what quotas count.

@@ -145,10 +145,10 @@ func Diff(o *Outcome, color bool) (string, error) {
 		return "", err
 	}
 	if len(hunks) == 0 {
-		return paint("1", manifest.PrintableLine(o.Object.Title())+": "+o.asFarAsKnown("allowed, unchanged")) + "\n", nil
+		return paint("1", manifest.PrintableLine(o.Object.Title())+": "+o.AsFarAsKnown("allowed, unchanged")) + "\n", nil
 	}
 	var out strings.Builder
-	_, _ = fmt.Fprintln(&out, paint("1", manifest.PrintableLine(o.Object.Title()+": "+cmp.Or(o.Verdict, o.asFarAsKnown("allowed, changed by "+strings.Join(o.Changed(), ", "))))))
+	_, _ = fmt.Fprintln(&out, paint("1", manifest.PrintableLine(o.Object.Title()+": "+cmp.Or(o.Verdict, o.AsFarAsKnown("allowed, changed by "+strings.Join(o.Changed(), ", "))))))
 	for _, hunk := range hunks {
 		_, _ = fmt.Fprintln(&out, paint("36", hunk.header()))
 		for _, line := range hunk.Lines {
@@ -165,7 +165,8 @@ func Diff(o *Outcome, color bool) (string, error) {
 	return out.String(), nil
 }
 
-func (o *Outcome) asFarAsKnown(verdict string) string {
+// AsFarAsKnown says of a verdict that not all of its inputs are known, if that is so.
+func (o *Outcome) AsFarAsKnown(verdict string) string {
 	if o.Unanswered != "" || len(o.Unknown) > 0 {
 		return verdict + ", as far as is known"
 	}

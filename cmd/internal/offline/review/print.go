@@ -112,7 +112,7 @@ func (p *Printer) count(o *Outcome) {
 		entry.Message = "allowed, changed by " + strings.Join(changed, ", ")
 	}
 	if o.Denied == nil {
-		entry.Message = o.asFarAsKnown(entry.Message)
+		entry.Message = o.AsFarAsKnown(entry.Message)
 	}
 	p.entries = append(p.entries, entry)
 }

@@ -5,12 +5,12 @@ package validate
 import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
 // Limits of the schema.
@@ -91,7 +91,7 @@ func (c *checker) rollout(path *field.Path) {
 		if percent >= 0 && percent <= widest {
 			c.warn(at, "an earlier step includes all pods that this one does")
 		}
-		if all(step.PodSelector) && all(step.NamespaceSelector) {
+		if len(selectors.Terms(step.PodSelector))+len(selectors.Terms(step.NamespaceSelector)) == 0 {
 			widest = max(widest, percent)
 		}
 	}
@@ -118,9 +118,4 @@ func (c *checker) revision(at *field.Path, name string) {
 	if !revision.IsName(name) {
 		c.invalid(at, name, "must be the name of a revision, %d hex digits: see status.currentRevision", revision.Size)
 	}
-}
-
-// all reports whether a selector selects everything, or is not set.
-func all(s *metav1.LabelSelector) bool {
-	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }
