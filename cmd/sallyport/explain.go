@@ -114,7 +114,11 @@ func newExplainCommand() *cobra.Command {
 			"PodDefault added is derived from the template of its owner and the current PodDefaults.\n\n" +
 			"For a pod that is scheduled by its Fluid datasets, show which nodes they require or prefer, and why. Set\n" +
 			"--config if the server's webhook dataset does not have its default settings.\n\n" +
-			"Exit status: 0 if the pod would be admitted, 3 if it would be denied, 1 anything else.",
+			"The API server is asked about each pod by a dry run, with your rights: quotas, LimitRanges, classes,\n" +
+			"ServiceAccounts, policies and its validation may refuse it. For a running pod, the question is whether its\n" +
+			"replacement would be admitted now.\n\n" +
+			"Exit status: 0 if the pod would be admitted, 3 if it would be denied, 1 anything else, such as a pod of\n" +
+			"which it is not known whether the API server accepts it.",
 		Example: "  sallyport explain pod/web-0\n\n" +
 			"  sallyport explain deployment/web -n team-a\n\n" +
 			"  # before it is created\n" +
@@ -127,12 +131,13 @@ func newExplainCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.explain(cmd, args, output) },
 	}
 	o.addFlags(cmd, "pods or workloads")
+	o.addServerFlag(cmd)
 	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
 	return cmd
 }
 
 func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output string) error {
-	trial, err := o.trial(cmd)
+	trial, err := o.asking(cmd)
 	if err != nil {
 		return err
 	}
@@ -140,10 +145,18 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 	if err != nil {
 		return err
 	}
-	return deniedStatus(trial.Explain(cmd.Context(), objects, o.server.Settings.Dataset, func(e *injection.Explanation) error {
+	unknown := 0
+	denied, err := trial.Explain(cmd.Context(), objects, o.server.Settings.Dataset, func(e *injection.Explanation) error {
+		if e.Unknown != "" {
+			unknown++
+		}
 		if output == "json" {
 			return e.PrintJSON(cmd.OutOrStdout())
 		}
 		return e.PrintText(cmd.OutOrStdout())
-	}))
+	})
+	if err == nil && !denied {
+		err = injection.ErrUnknown(unknown)
+	}
+	return deniedStatus(denied, err)
 }

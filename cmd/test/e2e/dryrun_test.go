@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +68,8 @@ func testAskingTheServer(t *testing.T, e *env) {
 		p.says(t, 3, []string{"diff", "-f", "-"}, pod("p", "class"), text...)
 		p.says(t, 3, []string{"review", "--server", "-f", "-", "--with", file(def("class", "{selector: {matchLabels: {use: class}}, priorityClassName: missing}"))}, pod("p", "class"), text...)
 		p.says(t, 0, []string{"diff", "--server=false", "-f", "-"}, pod("p", "class"), "allowed, changed by")
+		p.says(t, 3, []string{"explain", "-f", "-"}, pod("p", "class"), "PodDefault asking/class: applied", "Denied: pods", text[1], text[2])
+		p.says(t, 0, []string{"explain", "--server=false", "-f", "-"}, pod("p", "class"), "PodDefault asking/class: applied")
 	})
 	t.Run("a field is refused that the pod was sent with", func(t *testing.T) {
 		p.says(t, 3, []string{"diff", "-f", "-"}, strings.Replace(pod("p", "env"), "image: i", "image: i, terminationMessagePolicy: x", 1),
@@ -104,6 +108,7 @@ func testAskingTheServer(t *testing.T, e *env) {
 		e.create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "there", Labels: map[string]string{"use": "env"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}})
 		p.says(t, 0, []string{"diff", "-f", "-"}, pod("there", "env"), "allowed, changed by")
 		p.says(t, 0, []string{"diff", "pod/there", "-n", name}, "", "allowed")
+		p.says(t, 0, []string{"explain", "pod/there", "-n", name}, "", "PodDefault asking/env: applied")
 	})
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"use": "env"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}}}
 	e.create(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template}})
@@ -116,7 +121,31 @@ func testAskingTheServer(t *testing.T, e *env) {
 		}
 		p.says(t, 0, []string{"preview", "poddefault/env", "-n", name, "--remove"}, "", "1 of 2 workloads would change")
 	})
+	t.Run("the replacement of a running pod would be refused", func(t *testing.T) {
+		late := *template.DeepCopy()
+		late.Labels["use"] = "late"
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "late"}, Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: late.Labels}, Template: late}}
+		e.create(t, set)
+		for _, owners := range [][]metav1.OwnerReference{{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: new(true)}}, nil} {
+			running := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprintf("late-%d", len(owners)), Labels: late.Labels, OwnerReferences: owners}, Spec: late.Spec}
+			e.create(t, running)
+			p.says(t, 0, []string{"explain", "pod/" + running.Name, "-n", name}, "")
+			tooLate := podDefault(name, "late", kubeflowv1alpha1.PodDefaultSpec{Selector: selected("late"), PriorityClassName: "missing"})
+			e.create(t, tooLate)
+			p.says(t, 3, []string{"explain", "pod/" + running.Name, "-n", name}, "", "PodDefault asking/late: not applied",
+				"Denied: ", "no PriorityClass with name missing", "spec.priorityClassName comes from PodDefault asking/late")
+			if err := errors.Join(e.client.Delete(t.Context(), tooLate), e.client.Delete(t.Context(), running, client.GracePeriodSeconds(0))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 	t.Run("a quota that is used up by the pods themselves is not the change's fault", func(t *testing.T) {
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "set"}, Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template}}
+		e.create(t, set)
+		e.create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "replica", Labels: template.Labels, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: new(true)},
+		}}, Spec: template.Spec})
+		p.says(t, 0, []string{"explain", "pod/replica", "-n", name}, "", "the template of ReplicaSet asking/set", "PodDefault asking/env: applied")
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "quota"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
 		e.create(t, quota)
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
@@ -124,6 +153,9 @@ func testAskingTheServer(t *testing.T, e *env) {
 			t.Fatal(err)
 		}
 		p.says(t, 3, []string{"diff", "-f", "-"}, pod("p", "env"), "exceeded quota: quota")
+		p.says(t, 3, []string{"explain", "-f", "-"}, pod("p", "env"), "Denied: ", "exceeded quota: quota")
+		p.says(t, 1, []string{"explain", "pod/replica", "-n", name}, "", "the template of ReplicaSet asking/set", "PodDefault asking/env: applied",
+			"Unknown: whether the API server accepts it is not known: the API server refuses such a pod now, without the change too", "exceeded quota", "of 1 pod, whether")
 		p.says(t, 1, []string{"preview", "-n", name, "-f", "-"}, def("env", "{selector: {matchLabels: {use: env}}, env: [{name: A, value: '2'}]}"),
 			"would change, as far as is known", "refuses such a pod now, without the change too", "exceeded quota", "is not known")
 		if err := e.client.Delete(t.Context(), quota); err != nil {
@@ -138,6 +170,9 @@ func testAskingTheServer(t *testing.T, e *env) {
 		} {
 			reader.says(t, 1, args, pod("p", "env"), "whether the API server accepts it is not known", `cannot create resource "pods"`, "as far as is known")
 		}
+		reader.says(t, 1, []string{"explain", "-f", "-", "-n", name}, pod("p", "env"), "PodDefault asking/env: applied",
+			"Unknown: whether the API server accepts it is not known: ", `cannot create resource "pods"`, "of 1 pod, whether the API server accepts it is not known; --server=false does not ask")
+		reader.says(t, 0, []string{"explain", "--server=false", "-f", "-", "-n", name}, pod("p", "env"), "PodDefault asking/env: applied")
 		reader.says(t, 1, []string{"preview", "-n", name, "-f", "-"}, def("env", "{selector: {matchLabels: {use: env}}, env: [{name: A, value: '2'}]}"), "whether the API server accepts it is not known", "as far as is known")
 		reader.says(t, 0, []string{"diff", "--server=false", "-f", "-", "-n", name}, pod("p", "env"), "allowed, changed by")
 	})

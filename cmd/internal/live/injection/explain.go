@@ -40,8 +40,9 @@ type Explanation struct {
 	// apply.
 	Carried  []explained `json:"carried,omitempty"`
 	Datasets *placement  `json:"datasets,omitempty"`
-	// Denied is the message of the denial.
+	// Denied is the message of the denial. Unknown says why it is not known whether the API server accepts the pod.
 	Denied   string   `json:"denied,omitempty"`
+	Unknown  string   `json:"unknown,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Sent is the pod before admission, as far as known.
@@ -132,13 +133,16 @@ func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation
 		}
 	}
 	out, err := x.try(ctx, pod, known)
+	if err == nil {
+		err = x.askServer(ctx, e, known, stored, out, of.Controller)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := e.compare(pod, out, stored); err != nil {
 		return nil, err
 	}
-	e.Warnings = out.Warnings
+	e.Warnings, e.Unknown = out.Warnings, out.Unanswered
 	if out.Denied != nil {
 		e.Denied = out.Denied.Message
 	}

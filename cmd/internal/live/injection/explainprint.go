@@ -73,6 +73,9 @@ func (e *Explanation) PrintText(out io.Writer) error {
 	if e.Denied != "" {
 		line("\nDenied: %s", e.Denied)
 	}
+	if e.Unknown != "" {
+		line("\nUnknown: %v: %s", errUnknown, e.Unknown)
+	}
 	for _, warning := range e.Warnings {
 		line("\nWarning: %s", warning)
 	}

@@ -17,7 +17,6 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -375,7 +374,7 @@ func (p PreviewPrinter) End(e *Effect) (denied bool, err error) {
 	case e.Denied > 0:
 		return true, nil
 	case e.Unknown > 0:
-		return false, fmt.Errorf("of %s, %w; --server=false does not ask", cli.Count(e.Unknown, "pod", "pods"), errUnknown)
+		return false, ErrUnknown(e.Unknown)
 	case len(e.Unseen) > 0:
 		return false, fmt.Errorf("incomplete: you may not list %s; run it again with a kubeconfig that has the permission", strings.Join(e.Unseen, ", "))
 	}

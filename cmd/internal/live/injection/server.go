@@ -5,6 +5,7 @@ package injection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -26,6 +28,15 @@ const maxAsked = 8
 const manyAsked = 50
 
 var errUnknown = errors.New("whether the API server accepts it is not known")
+
+// ErrUnknown returns an error about pods of which it is not known whether the API server accepts them; nil if there are
+// none.
+func ErrUnknown(pods int) error {
+	if pods == 0 {
+		return nil
+	}
+	return fmt.Errorf("of %s, %w; --server=false does not ask", cli.Count(pods, "pod", "pods"), errUnknown)
+}
 
 // askServer asks the API server about a new pod that the webhooks admit, if there is one to ask. A pod that exists and
 // would not change is not asked about. One that exists and would change may count twice, for example in a quota: what
@@ -39,9 +50,38 @@ func (t *Trial) askServer(ctx context.Context, out *review.Outcome, controller m
 		_, err := out.AskPod(ctx, t.Server, controller)
 		return err
 	}
+	return t.askBoth(ctx, uninjected(out), out, controller)
+}
+
+// uninjected is the outcome for a pod that no webhook changes.
+func uninjected(out *review.Outcome) *review.Outcome {
 	was := *out.Result
 	was.After, was.Calls = was.Before, nil
-	return t.askBoth(ctx, &review.Outcome{Result: &was, Object: out.Object}, out, controller)
+	return &review.Outcome{Result: &was, Object: out.Object}
+}
+
+// askServer asks the API server about a pod. For a pod that exists it is one like it: as it was sent, if that is known,
+// or else as it is stored, with what it lacks.
+func (x *explainer) askServer(ctx context.Context, e *Explanation, known *Defaults, stored *manifest.Object, out *review.Outcome, controller metav1.OwnerReference) error {
+	if x.Server == nil || out.Denied != nil {
+		return nil
+	}
+	asked := out
+	var err error
+	switch {
+	case stored == nil:
+		err = x.Trial.askServer(ctx, asked, controller)
+	case e.Basis == containersAlone:
+		if asked, err = x.try(ctx, stored, known); err == nil {
+			err = x.Trial.askServer(ctx, asked, controller)
+		}
+	default:
+		err = x.askBoth(ctx, uninjected(asked), asked, controller)
+	}
+	if err == nil {
+		out.Denied, out.DeniedBy, out.Unanswered = asked.Denied, asked.DeniedBy, asked.Unanswered
+	}
+	return err
 }
 
 // askBoth asks about a pod after a change and, if it is refused, as it was before.

@@ -36,7 +36,7 @@ type Trial struct {
 	Checker  *fieldcheck.Checker
 	// Notes receives remarks that are not part of the output.
 	Notes io.Writer
-	// Server is asked by [Trial.Diff] and by a [Preview] about pods that the webhooks admit; nil if it is not.
+	// Server is asked about pods that the webhooks admit; nil if it is not.
 	Server *dryrun.Pods
 
 	known map[string]*Defaults // by namespace
