@@ -24,6 +24,7 @@ type driftOptions struct {
 	restart   bool
 	dryRun    bool
 	yes       bool
+	force     bool
 	batchSize int
 	timeout   time.Duration
 }
@@ -49,7 +50,8 @@ func newDriftCommand() *cobra.Command {
 			"Conflicts are not replayed: see preview for what a new pod would get.\n\n" +
 			"With --restart, replace the pods that are outdated, missing, missed or surplus as 'kubectl rollout restart' does:\n" +
 			"Deployments, StatefulSets and DaemonSets, in batches. The next batch begins when all pods of the one before\n" +
-			"are replaced and available; it stops at a workload that fails.\n\n" +
+			"are replaced and available; it stops at a workload that fails. A workload is not restarted if its new pods\n" +
+			"would be refused, or if that is not known: the API server is asked about them by dry runs, with your rights.\n\n" +
 			"Exit status: 0 if no pod differs or all workloads were restarted, 2 if some pods differ, 1 anything else.",
 		Example: "  sallyport drift --all-namespaces\n\n" +
 			"  # only pods with an old revision of one object\n" +
@@ -72,6 +74,7 @@ func newDriftCommand() *cobra.Command {
 		flags.IntVar(&o.batchSize, "batch-size", 5, "`number` of workloads to restart at a time")
 		flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how `long` a batch may take")
 		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be restarted; the API server validates the requests without storing them")
+		flags.BoolVar(&o.force, "force", false, "restart workloads without asking whether their new pods would be admitted")
 		flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	})
 	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
@@ -89,8 +92,8 @@ func (o *driftOptions) validate() error {
 	if o.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("--timeout %s: must be positive", o.timeout))
 	}
-	if !o.restart && (o.dryRun || o.yes) {
-		errs = append(errs, errors.New("--dry-run and --yes require --restart"))
+	if !o.restart && (o.dryRun || o.yes || o.force) {
+		errs = append(errs, errors.New("--dry-run, --force and --yes require --restart"))
 	}
 	return errors.Join(errs...)
 }
@@ -120,21 +123,10 @@ func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		return exitStatus(exitFound)
 	}
 	restart := injection.Restart{Client: c.Client, BatchSize: o.batchSize, Timeout: o.timeout, DryRun: o.dryRun, Out: cmd.ErrOrStderr()}
-	asked := defaultsOptions{Flags: o.Flags, validation: fieldcheck.Ignore}
-	if err := asked.prepare(cmd, []string{"pods of workloads"}); err != nil {
-		return err
-	}
-	trial, err := asked.trial(cmd)
-	if err != nil {
-		return err
-	}
-	restart.Refused = func(ctx context.Context, kind, namespace, name string) (string, error) {
-		resource := strings.ToLower(kind) + "s"
-		object, err := c.Get(ctx, "/apis/apps/v1/namespaces/"+namespace+"/"+resource+"/"+name)
-		if err != nil {
-			return "", err
+	if !o.force {
+		if restart.Obstacle, err = o.obstacle(cmd, c); err != nil {
+			return err
 		}
-		return trial.Refused(ctx, object)
 	}
 	if !o.yes {
 		restart.Confirm = cmd.InOrStdin()
@@ -144,4 +136,23 @@ func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		err = exitStatus(exitFound)
 	}
 	return err
+}
+
+// obstacle returns a function for [injection.Restart].
+func (o *driftOptions) obstacle(cmd *cobra.Command, c *cluster.Cluster) (func(ctx context.Context, kind, namespace, name string) (string, error), error) {
+	asked := defaultsOptions{Flags: o.Flags, validation: fieldcheck.Ignore, askServer: true}
+	if err := asked.prepare(cmd, []string{"pods of workloads"}); err != nil {
+		return nil, err
+	}
+	trial, err := asked.asking(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, kind, namespace, name string) (string, error) {
+		object, err := c.Get(ctx, "/apis/apps/v1/namespaces/"+namespace+"/"+strings.ToLower(kind)+"s/"+name)
+		if err != nil {
+			return "", err
+		}
+		return trial.Obstacle(ctx, object)
+	}, nil
 }

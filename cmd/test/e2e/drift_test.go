@@ -224,7 +224,7 @@ func testDrift(t *testing.T, e *env, of string, args ...string) {
 	}{
 		{[]string{"--batch-size", "0"}, "--batch-size 0: must be at least 1"},
 		{[]string{"--timeout", "0s"}, "--timeout 0s: must be positive"},
-		{[]string{"--dry-run"}, "--dry-run and --yes require --restart"},
+		{[]string{"--dry-run"}, "--dry-run, --force and --yes require --restart"},
 		{[]string{"-A", "-n", name}, "cannot be used together"},
 		{[]string{"pod/web"}, "choose poddefault or clusterpoddefault"},
 		{[]string{"poddefault/none", "-n", name}, "there is no poddefault none"},

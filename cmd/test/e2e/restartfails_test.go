@@ -70,7 +70,8 @@ func testRestartFails(t *testing.T, e *env, of, kind string) {
 	})
 
 	p := newPlugin(t, e)
-	p.says(t, 1, []string{"drift", "-n", name, "--restart", "--yes"}, "", name+" "+strings.ToLower(kind)+"/web restarted", "its pods cannot be created: ", "exceeded quota: none", "stopped after 0 of 1 workload")
+	p.says(t, 1, []string{"drift", "-n", name, "--restart", "--yes"}, "", name+" "+strings.ToLower(kind)+"/web: not restarted: its new pods would be refused by API server: ", "exceeded quota: none", "restart it anyway with --force")
+	p.says(t, 1, []string{"drift", "-n", name, "--restart", "--yes", "--force"}, "", name+" "+strings.ToLower(kind)+"/web restarted", "its pods cannot be created: ", "exceeded quota: none", "stopped after 0 of 1 workload")
 	if err := e.client.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}

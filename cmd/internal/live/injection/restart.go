@@ -43,9 +43,9 @@ type Restart struct {
 	Confirm io.Reader
 	// Out gets a line for each workload.
 	Out io.Writer
-	// Refused returns why new pods of a workload would be refused, empty if they would not. Such a workload is
-	// not restarted. Nil asks nobody.
-	Refused func(ctx context.Context, kind, namespace, name string) (string, error)
+	// Obstacle returns why a workload is not restarted, such as that its new pods would be refused; empty if it is. Nil
+	// asks nobody.
+	Obstacle func(ctx context.Context, kind, namespace, name string) (string, error)
 
 	poll time.Duration // between looks at a workload; 0 is a second
 }
@@ -143,13 +143,13 @@ func (r Restart) batch(ctx context.Context, batch []restartable) error {
 // restart changes the annotation. `kubectl rollout restart` refuses a paused Deployment
 // too.
 func (r Restart) restart(ctx context.Context, w restartable) error {
-	if r.Refused != nil {
-		why, err := r.Refused(ctx, w.kind, w.namespace, w.name)
+	if r.Obstacle != nil {
+		why, err := r.Obstacle(ctx, w.kind, w.namespace, w.name)
 		if err != nil {
 			return fmt.Errorf("finding out whether its new pods would be admitted: %w", err)
 		}
 		if why != "" {
-			return fmt.Errorf("not restarted: its new pods would be refused by %s", why)
+			return fmt.Errorf("not restarted: %s. Correct that first, or restart it anyway with --force", why)
 		}
 	}
 	apps := r.Client.AppsV1()

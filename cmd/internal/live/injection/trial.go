@@ -116,32 +116,6 @@ func (k *Defaults) podSecurity(ctx context.Context, out *review.Outcome) error {
 // PodSecurity is the name of the API server's plugin.
 const PodSecurity = "PodSecurity"
 
-// Refused returns why new pods of a workload of the cluster would be refused; empty if they would not.
-func (t *Trial) Refused(ctx context.Context, object *manifest.Object) (string, error) {
-	known, err := t.defaults(ctx, object.Namespace)
-	if err != nil {
-		return "", err
-	}
-	pods, err := t.Cluster.PodsOf(ctx, object)
-	if err != nil {
-		return "", err
-	}
-	for _, pod := range pods {
-		sent, err := known.owned(pod)
-		if err != nil {
-			return "", err
-		}
-		out, err := t.try(ctx, sent, known)
-		if err != nil {
-			return "", err
-		}
-		if out.Denied != nil {
-			return out.DeniedBy + ": " + out.Denied.Message, nil
-		}
-	}
-	return "", nil
-}
-
 // owned returns a pod of a workload as its controller creates it. It has the controller
 // while a Default is rolled out or something is exempt, because both go by its name.
 func (k *Defaults) owned(pod *workload.Pod) (*manifest.Object, error) {
