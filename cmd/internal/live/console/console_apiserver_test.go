@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -149,6 +150,17 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 		if status, body := visit("reader", "/poddefaults?namespace=team-b"); status != http.StatusForbidden {
 			t.Errorf("status %d:\n%s", status, body)
 		}
+		w.create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "creator"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create"}}}},
+			&rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "creator"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "creator"},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "reader"}},
+			})
+		w.await(t, "reader", authorizationv1.ResourceAttributes{Namespace: "team-a", Verb: "create", Resource: "pods"})
+		r := localRequest(http.MethodPost, "/try", strings.NewReader(url.Values{"namespace": {"team-a"}, "manifest": {"apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {uses-second: 'true'}}\nspec: {containers: [{name: main, image: i}]}\n"}}.Encode()))
+		r.RemoteAddr = "192.0.2.1:1"
+		r.Header.Set("X-User", "reader")
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		has(t, recorded(handler, r).Body.String(), "PodDefault team-a/second", "whether the API server accepts such a pod", "impersonate", "sallyport explain -f FILE")
 		for name, tc := range map[string]struct{ user, resource string }{
 			"a Secret that the user may read": {"reader", "secrets"}, "pods as a service account": {"system:serviceaccount:team-a:default", "pods"},
 		} {
@@ -166,6 +178,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 	})
 	t.Run("why a pod looks the way it does", func(t *testing.T) { testPodPage(t, w) })
 	t.Run("what a manifest would do", func(t *testing.T) { testTryPage(t, w) })
+	t.Run("what the API server would refuse of a manifest", func(t *testing.T) { testTryAsks(t, w) })
 	t.Run("who gets something", func(t *testing.T) { testWhoPage(t, w) })
 	t.Run("each user sees what the user's rights show on each page", func(t *testing.T) { testUsersAndPages(t, w) })
 	t.Run("what a page costs in a big cluster", func(t *testing.T) { testBigCluster(t, w) })

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 const (
@@ -17,6 +18,9 @@ const (
 	maxObjects = 50
 	// maxRepeated limits the text of a form that a page repeats.
 	maxRepeated = 128 << 10
+	// maxAsked limits the pods of a form about which the API server is asked, and maxAsking how long that takes.
+	maxAsked  = 2 * maxObjects
+	maxAsking = 10 * time.Second
 )
 
 // The limits of what is done at the same time, for each user before all users: a user who takes all of

@@ -163,6 +163,51 @@ func testTryPage(t *testing.T, w *world) {
 	has(t, w.post(t, "", strings.Repeat("z", maxBytes), true, http.StatusBadRequest), "the form has more than")
 }
 
+// testTryAsks tries objects whose pods the API server would refuse.
+func testTryAsks(t *testing.T, w *world) {
+	secured := newNamespace("team-d")
+	secured.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+	w.create(t, secured)
+	bring := func(name string, spec kubeflowv1alpha1.PodDefaultSpec) {
+		spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"use": name}}
+		w.create(t, &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-d", Name: name}, Spec: spec})
+	}
+	bring("host", kubeflowv1alpha1.PodDefaultSpec{Volumes: []corev1.Volume{{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}}}}})
+	bring("class", kubeflowv1alpha1.PodDefaultSpec{PriorityClassName: "missing"})
+	bring("fine", kubeflowv1alpha1.PodDefaultSpec{Env: []corev1.EnvVar{{Name: "A", Value: "hunter2"}}})
+	w.create(t, newDeployment("team-d", "web", map[string]string{"use": "nothing-yet"}))
+	pod := func(use string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team-d, labels: {use: " + use + "}}\nspec: {containers: [{name: main, image: i}]}\n"
+	}
+	try := func(user, text string) string {
+		t.Helper()
+		return w.post(t, user, text, false, http.StatusOK, "namespace", "team-d")
+	}
+	const denied, notKnown = "Such a pod would be denied", "whether the API server accepts such a pod"
+	has(t, try("", pod("host")), denied, "violates PodSecurity &#34;baseline:latest&#34;", "PodDefault team-d/host")
+	has(t, try("", pod("class")), denied, "no PriorityClass with name missing was found; spec.priorityClassName comes from PodDefault team-d/class")
+	has(t, try("", pod("fine")), "!"+denied, "!"+notKnown, "The API server is asked by dry runs, with your own rights", "!hunter2")
+	edited := "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: more, namespace: team-d}\nspec: {selector: {matchLabels: {use: nothing-yet}}, priorityClassName: missing}\n"
+	has(t, try("", edited), "1 would be denied", "spec.priorityClassName comes from PodDefault team-d/more")
+
+	w.grant(t, "dora", "team-d", "poddefaults.kubeflow.org", "namespaces", "pods", "deployments.apps")
+	has(t, try("dora", pod("fine")), "!"+denied, notKnown, "cannot create resource &#34;pods&#34;")
+	fine := strings.Replace(edited, "priorityClassName: missing", "env: [{name: A, value: x}]", 1)
+	has(t, try("dora", fine), "would change, as far as is known", "whether the API server accepts the pods of 1 workload", "cannot create resource &#34;pods&#34;")
+	has(t, try("dora", pod("host")), denied, "violates PodSecurity") // which the console evaluates
+
+	var groups strings.Builder
+	groups.WriteString("apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: ray, namespace: team-d}\nspec:\n  workerGroupSpecs:\n")
+	for i := range maxObjects {
+		fmt.Fprintf(&groups, "  - {groupName: g%d, template: {metadata: {labels: {use: fine}}, spec: {containers: [{name: c%d, image: x}]}}}\n", i, i)
+	}
+	has(t, try("", groups.String()), "!"+notKnown)
+	var pods corev1.PodList
+	if err := w.client.List(t.Context(), &pods, client.InNamespace("team-d")); err != nil || len(pods.Items) > 0 {
+		t.Errorf("pods were created: %v, %v", pods.Items, err)
+	}
+}
+
 func testWhoPage(t *testing.T, w *world) {
 	for _, namespace := range []string{"", "team-c"} {
 		has(t, w.page(t, "", "/who?kind=Secret&text=gcp&namespace="+namespace, http.StatusOK),

@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -69,6 +71,11 @@ func showTry(ctx context.Context, v *visit) (templ.Component, error) {
 	return tryPage(v, t), nil
 }
 
+// unknown reports whether the API server's answer about a pod is not known.
+func (t *tried) unknown() bool {
+	return t.effect != nil && t.effect.Unknown > 0 || slices.ContainsFunc(t.pods, func(p *admitted) bool { return p.Unknown != "" })
+}
+
 // text returns the uploaded file or, if there is none, the text of the form.
 func (v *visit) text() (string, error) {
 	file, _, err := v.FormFile("file")
@@ -116,6 +123,11 @@ func (v *visit) try(ctx context.Context, t *tried, text string) error {
 		t.text, t.long = "", len(text)
 	}
 	trial := v.trial(fieldcheck.Strict)
+	server, err := dryrun.New(v.config, nil)
+	if err != nil {
+		return err
+	}
+	trial.Server = &dryrun.Pods{Server: server, Limit: maxAsked, Until: time.Now().Add(maxAsking)}
 	objects, err := injection.Parse(ctx, "manifest", []byte(text), maxObjects, trial.Checker, "try")
 	for _, problem := range manifest.SplitErrors(err) {
 		t.problems = append(t.problems, problem.Error())

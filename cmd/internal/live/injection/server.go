@@ -150,7 +150,7 @@ func (p Preview) askServer(ctx context.Context, now *Defaults, changes []*Change
 			asked = append(asked, c)
 		}
 	}
-	if len(asked) >= manyAsked {
+	if len(asked) >= manyAsked && p.Server.Limit == 0 {
 		manifest.Note(p.Notes, "note: asking the API server about %d pods of the namespace %s, by dry runs; --server=false omits it", len(asked), now.namespace)
 	}
 	group, ctx := errgroup.WithContext(ctx)

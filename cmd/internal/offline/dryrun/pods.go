@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -23,12 +24,17 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // Pods asks an API server about new pods. It asks once about pods that differ only in what their controllers generate,
 // and no more in a namespace where the user may not create pods. Its methods may be called at the same time.
 type Pods struct {
 	Server *Server
+	// Limit is how many pods that differ it asks about, 0 for any number, and Until is when it stops, if it is not zero.
+	// The answer is unknown from then on.
+	Limit int
+	Until time.Time
 
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]func() (*Answer, error)
@@ -70,8 +76,12 @@ func (p *Pods) Ask(ctx context.Context, pod Pod) (*Answer, error) {
 		p.known, p.noRight = map[[sha256.Size]byte]func() (*Answer, error){}, map[string]*Answer{}
 	}
 	ask := p.known[key]
+	if ask == nil && p.Limit > 0 && len(p.known) >= p.Limit {
+		p.mu.Unlock()
+		return unknown("it is asked about the first %s only", cli.Count(p.Limit, "pod", "pods")), nil
+	}
 	if ask == nil {
-		ask = sync.OnceValues(func() (*Answer, error) { return (&question{p.Server, pod, before, after}).answer(ctx) })
+		ask = sync.OnceValues(func() (*Answer, error) { return p.inTime(ctx, &question{p.Server, pod, before, after}) })
 		p.known[key] = ask
 	}
 	p.mu.Unlock()
@@ -80,6 +90,20 @@ func (p *Pods) Ask(ctx context.Context, pod Pod) (*Answer, error) {
 		p.mu.Lock()
 		p.noRight[pod.Namespace] = answer
 		p.mu.Unlock()
+	}
+	return answer, err
+}
+
+// inTime asks a question until it is time to stop.
+func (p *Pods) inTime(ctx context.Context, q *question) (*Answer, error) {
+	if p.Until.IsZero() {
+		return q.answer(ctx)
+	}
+	limited, cancel := context.WithDeadline(ctx, p.Until)
+	defer cancel()
+	answer, err := q.answer(limited)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		return unknown("it did not answer in time"), nil
 	}
 	return answer, err
 }
