@@ -111,7 +111,7 @@ func Review(of Reviewer) *cobra.Command {
 		}
 	})
 	cli.AddFlagGroup(cmd, "Cluster", func() {
-		flags.BoolVar(&o.server, "server", false, "also ask the API server of a cluster about the resulting objects and pods, by dry runs with your rights, or with --as by impersonation")
+		flags.BoolVar(&o.server, "server", false, "also ask the API server of a cluster about the resulting objects and pods, by dry runs with your rights, or with --as by impersonation; objects that exist are reviewed as updates")
 	})
 	o.cluster.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Output", func() {

@@ -27,7 +27,7 @@ func (o *reviewOptions) validateServer(flags *pflag.FlagSet) error {
 		return nil
 	}
 	if o.operation != string(admissionv1.Create) {
-		return errors.New("--server requires --operation CREATE")
+		return errors.New("--server requires --operation CREATE: objects that exist in the cluster are updates then")
 	}
 	return nil
 }

@@ -85,6 +85,7 @@ func TestSallyport(t *testing.T) {
 		{"Secrets that PodDefaults select by labels count at once, once the server may read them", testConnections},
 		{"a pod uses the PodDefaults that its ServiceAccount may", testUsage},
 		{"commands ask the API server what it refuses", testAskingTheServer},
+		{"review asks the API server whether objects that exist may change", testReviewedUpdates},
 		{"refusals and conflicts are reported, and reports are uninstalled", testReports},
 		{"a pod that was injected and is sent again comes out the same", testSecondPass},
 		{"changes and deletions of PodDefaults take effect", testChanges},

@@ -155,7 +155,7 @@ func tryPage(v *visit, t *tried) templ.Component {
 			}
 		}
 		if t.unknown() && v.user != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p>The console may not create pods for you, not even as dry runs, unless it is allowed to. On your machine, <code>kubectl sallyport explain -f FILE</code> and <code>preview -f FILE</code> ask with your own rights.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<p>Behind a proxy, the console usually may not send dry runs for you. On your machine, <code>kubectl sallyport explain -f FILE</code> and <code>preview -f FILE</code> ask with your own rights.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -88,11 +88,7 @@ func (s *Server) Ask(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 	if !Asked(req) {
 		return unknown("it is not asked about %s of %s", req.Operation, strings.TrimSuffix(req.Resource.Resource+"/"+req.SubResource, "/")), nil
 	}
-	namespace := req.Namespace
-	if req.Resource.Group == "" && req.Resource.Resource == "namespaces" {
-		namespace = "" // a request about a namespace has its name there
-	}
-	resource := s.client.Resource(schema.GroupVersionResource(req.Resource)).Namespace(namespace)
+	resource := s.resource(req)
 	var object *unstructured.Unstructured
 	if len(req.Object.Raw) > 0 {
 		object = &unstructured.Unstructured{}
@@ -125,6 +121,15 @@ func (s *Server) Ask(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 		answer.Object = out.Object
 	}
 	return answer, nil
+}
+
+// resource returns the client for the resource of a request.
+func (s *Server) resource(req *admissionv1.AdmissionRequest) dynamic.ResourceInterface {
+	namespace := req.Namespace
+	if req.Resource.Group == "" && req.Resource.Resource == "namespaces" {
+		namespace = "" // a request about a namespace has its name there
+	}
+	return s.client.Resource(schema.GroupVersionResource(req.Resource)).Namespace(namespace)
 }
 
 // Judge reads the answer from the error of a dry run.

@@ -40,6 +40,8 @@ type Outcome struct {
 	Elsewhere string
 	// Unknown lists inputs of the API server's answer that are not in the files.
 	Unknown []string
+
+	recorded bool // the request is that of an AdmissionReview
 }
 
 // An Asker holds what requests about objects have in common.

@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -88,6 +89,7 @@ type reviewing struct {
 	with, was   []*manifest.Object // was holds the objects before an update
 	asker       Asker
 	checker     *fieldcheck.Checker
+	updates     int // objects that exist in the cluster
 }
 
 // Do reviews the objects. It continues after an object that it cannot review; the error lists all of
@@ -105,6 +107,9 @@ func (run *Run) Do(ctx context.Context) error {
 		errs = append(errs, r.review(ctx, object))
 	}
 	r.tellOpen()
+	if r.updates > 0 {
+		manifest.Note(r.Notes, "note: %s in the cluster: reviewed as updates", cli.Count(r.updates, "object exists", "objects exist"))
+	}
 	return errors.Join(errs...)
 }
 
@@ -255,6 +260,10 @@ func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
 	if err != nil {
 		return err
 	}
+	q, notKnown, err := r.asUpdate(ctx, o, q)
+	if err != nil {
+		return err
+	}
 	out, err := Decide(ctx, q, r.webhooks)
 	if err == nil && !o.IsAdmissionReview() {
 		err = r.checkPlugins(ctx, q, out)
@@ -262,6 +271,7 @@ func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
 	if err != nil {
 		return err
 	}
+	out.recorded, out.Unanswered = o.IsAdmissionReview(), notKnown
 	if err := r.Server.ask(ctx, out, metav1.OwnerReference{}); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
@@ -45,27 +46,30 @@ func (o *Outcome) take(answer *dryrun.Answer) {
 
 // ask asks about an object that the webhooks allow.
 func (s *Server) ask(ctx context.Context, o *Outcome, controller metav1.OwnerReference) error {
-	if s == nil || o.Denied != nil {
+	if s == nil || o.Denied != nil || o.Unanswered != "" {
 		return nil
 	}
 	gvk := o.Object.GVK()
 	known := s.Resources.OfKind(gvk)
+	update := o.Request.Operation == admissionv1.Update && !o.recorded
 	switch {
-	case o.Request.Operation != admissionv1.Create || o.Request.SubResource != "":
-		o.Unanswered = "the API server is only asked about creations of objects"
+	case o.Request.Operation != admissionv1.Create && !update || o.Request.SubResource != "":
+		o.Unanswered = "of recorded requests, the API server is only asked about creations of objects"
 		return nil
 	case known == nil:
 		o.Unanswered = fmt.Sprintf("the cluster has no kind %s of %s", gvk.Kind, gvk.GroupVersion())
 		return nil
-	case gvk == workload.PodKind:
+	case gvk == workload.PodKind && !update:
 		_, err := o.AskPod(ctx, s.Pods, controller)
 		return err
 	}
-	req := o.Request.DeepCopy()
-	if req.Object.Raw, req.Resource = o.After, metav1.GroupVersionResource(known.GroupVersionResource); !known.Namespaced {
-		req.Namespace = ""
+	req := of(o.Request, known)
+	req.Object.Raw = o.After
+	ask := s.Pods.Server.Ask
+	if update {
+		ask = s.Pods.Server.Apply
 	}
-	answer, err := s.Pods.Server.Ask(ctx, req)
+	answer, err := ask(ctx, req)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", o.Object.At(), o.Object.Title(), err)
 	}
@@ -76,6 +80,46 @@ func (s *Server) ask(ctx context.Context, o *Outcome, controller metav1.OwnerRef
 	answer, _ = answer.Explained(o.Origins())
 	o.take(answer)
 	return nil
+}
+
+// of returns a request about a resource of the API server.
+func of(req *admissionv1.AdmissionRequest, known *resources.Resource) *admissionv1.AdmissionRequest {
+	out := req.DeepCopy()
+	if out.Resource = metav1.GroupVersionResource(known.GroupVersionResource); !known.Namespaced {
+		out.Namespace = ""
+	}
+	return out
+}
+
+// asUpdate returns the question about an object of a file as an update if the cluster has the object. Reason says why that
+// is not known.
+func (r *reviewing) asUpdate(ctx context.Context, o *manifest.Object, q Question) (out Question, reason string, err error) {
+	if r.Server == nil || o.IsAdmissionReview() || q.Request.Operation != admissionv1.Create || q.Request.Name == "" {
+		return q, "", nil
+	}
+	known := r.Server.Resources.OfKind(o.GVK())
+	if known == nil {
+		return q, "", nil
+	}
+	raw, err := r.Server.Pods.Server.Stored(ctx, of(q.Request, known))
+	switch {
+	case ctx.Err() != nil:
+		return q, "", ctx.Err()
+	case err != nil:
+		return q, "whether the object exists is not known: " + err.Error(), nil
+	case raw == nil:
+		return q, "", nil
+	}
+	old, err := manifest.FromJSON(raw)
+	if err != nil {
+		return q, "", err
+	}
+	r.updates++
+	asker := r.asker
+	asker.Operation = admissionv1.Update
+	out = asker.Ask(o, old[0])
+	out.Request.Namespace = q.Request.Namespace
+	return out, "", nil
 }
 
 // errUnknown is the error about an object of which the API server's answer is not known.
