@@ -33,6 +33,7 @@ type Pod struct {
 	Workload        string // shared, too
 	created         int64  // in seconds
 	Terminating     bool
+	Excluded        bool // by the function for [Pods]
 }
 
 // Identity implements [Object].
@@ -64,9 +65,9 @@ func (f Facts) Read() (labels, annotations map[string]string) {
 }
 
 // Pods returns a store of all pods that have not ended, with the annotations that the
-// caller asks for and the name that it gives their workloads. It is not one of [Factory]: no review needs it, and a server that may
+// caller asks for, the name that it gives their workloads, and whether it excludes them; excluded may be nil. It is not one of [Factory]: no review needs it, and a server that may
 // not read pods only lacks what is derived from them.
-func Pods(config *rest.Config, logger *slog.Logger, annotation func(key string) bool, workload func(*metav1.ObjectMeta) string) (*Store[*Pod], error) {
+func Pods(config *rest.Config, logger *slog.Logger, annotation func(key string) bool, workload func(*metav1.ObjectMeta) string, excluded func(*corev1.Pod) bool) (*Store[*Pod], error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
@@ -93,6 +94,7 @@ func Pods(config *rest.Config, logger *slog.Logger, annotation func(key string) 
 				NamespacedName: types.NamespacedName{Namespace: from.Namespace, Name: from.Name},
 				UID:            from.UID, ResourceVersion: from.ResourceVersion, created: from.CreationTimestamp.Unix(),
 				Facts: NewFacts(from.Labels, annotations), Workload: unique.Make(workload(&from.ObjectMeta)).Value(), Terminating: from.DeletionTimestamp != nil,
+				Excluded: excluded != nil && excluded(from),
 			}
 		},
 	}, logger), nil

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
@@ -117,7 +116,7 @@ func controllers() []controller {
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 			c, err := drift.NewController(env.Client, drift.Options{
 				Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Board: &l.drift,
-				Asked: func() (namespaces, pods labels.Selector, err error) { return l.asked(l.builtin("poddefault")) },
+				Asked: l.driftAsked,
 			})
 			if err != nil {
 				return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 )
 
 // Guard selects what happens to pods during an outage: a policy rejects pods that a
@@ -143,6 +144,18 @@ func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, er
 		return namespaces, pods, err
 	}
 	return labels.Nothing(), labels.Nothing(), nil
+}
+
+// driftAsked returns for which pods the webhook is configured. Match conditions of its own are not among them: they are
+// about annotations that drift knows.
+func (l *liveConfig) driftAsked() (out drift.Asked, err error) {
+	out.Namespaces, out.Pods, err = l.asked(l.builtin("poddefault"))
+	if entry := l.now().entry("poddefault"); entry != nil {
+		if set := l.conditions.Of(entry.MatchConditions); set != nil {
+			out.Excludes = set
+		}
+	}
+	return out, err
 }
 
 // selectorOf returns the selector of a webhook; an absent one selects everything.

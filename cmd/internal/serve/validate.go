@@ -19,6 +19,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
@@ -382,7 +383,7 @@ func validateEntry(w *configv1alpha1.Webhook, path *field.Path) field.ErrorList 
 	}
 	v.selector("namespaceSelector", w.NamespaceSelector)
 	v.selector("objectSelector", w.ObjectSelector)
-	v.errs = append(v.errs, validateConditions(w.MatchConditions, path.Child("matchConditions"))...)
+	v.errs = append(v.errs, conditions.Validate(w.MatchConditions, path.Child("matchConditions"))...)
 	return v.errs
 }
 

@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -107,10 +109,15 @@ func testMissedAgrees(t *testing.T, e *env) {
 		e.create(t, p)
 		return p
 	}
+	config := filepath.Join(t.TempDir(), "sallyport.yaml")
+	if err := os.WriteFile(config, []byte("apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\nwebhooks:\n- name: poddefault\n  matchConditions:\n"+
+		"  - {name: not-batch, expression: \"object.spec.containers[0].image != 'batch'\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	oldest := create("older-1", nil)
 	create("older-2", nil)
 	time.Sleep(time.Until(oldest.CreationTimestamp.Add(2 * time.Second))) // by which the API server tells the ages apart
-	args := []string{"--authority-secret", name + "/authority", "--controllers", "poddefault-drift,poddefault-status", lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`)}
+	args := []string{"--authority-secret", name + "/authority", "--controllers", "poddefault-drift,poddefault-status", lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`), "--config", config}
 	s := e.serve(t, name, args...)
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	create("current", nil)
@@ -127,6 +134,11 @@ func testMissedAgrees(t *testing.T, e *env) {
 	})
 	for _, pod := range []string{"missed-1", "missed-2", "missed-3"} {
 		create(pod, nil)
+	}
+	for _, pod := range []string{"batch-1", "batch-2"} { // which the server's own configuration excludes
+		p := simplePod(name, pod)
+		p.Labels, p.Spec.Containers[0].Image = use, "batch"
+		e.create(t, p)
 	}
 	ended := create("ended", nil)
 	ended.Status.Phase = corev1.PodSucceeded

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,11 +36,28 @@ type Options struct {
 	Leader  store.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
-	// Asked returns the selectors of the webhook: of namespaces, and of pods by their
-	// labels. Its match conditions are not considered.
-	Asked func() (namespaces, pods labels.Selector, err error)
+	// Asked returns for which pods the webhook is configured.
+	Asked func() (Asked, error)
 	// Board gets the reports.
 	Board *Board
+}
+
+// Asked says for which pods a webhook is configured.
+type Asked struct {
+	// Namespaces and Pods select them by labels.
+	Namespaces, Pods labels.Selector
+	// Excludes is nil if there are no match conditions.
+	Excludes Conditions
+}
+
+// Conditions are match conditions. The value is comparable, and another one if the conditions are others.
+type Conditions interface {
+	// Excludes reports whether a condition excludes a pod.
+	Excludes(pod *corev1.Pod) bool
+}
+
+func (a Asked) equal(b Asked) bool {
+	return a.Excludes == b.Excludes && a.Namespaces.String() == b.Namespaces.String() && a.Pods.String() == b.Pods.String()
 }
 
 // Controller counts pods while it leads. See [NewController].
@@ -57,11 +75,13 @@ type pace struct {
 	// again is the minimum time between two reports. It is at least 50 times as long as
 	// the last report took.
 	again time.Duration
+	// look is the time between looks at the configuration.
+	look time.Duration
 	// late is how long reading all pods may take before the log says so.
 	late time.Duration
 }
 
-var defaultPace = pace{quiet: time.Second, again: 5 * time.Second, late: 30 * time.Second}
+var defaultPace = pace{quiet: time.Second, again: 5 * time.Second, look: 10 * time.Second, late: 30 * time.Second}
 
 // NewController prepares a controller. [Controller.Run] runs it. The credentials in
 // config need the rights of [PolicyRules].
@@ -86,12 +106,33 @@ func (c *Controller) lead(ctx context.Context) {
 	if c.Watcher.WaitReady(ctx) != nil {
 		return
 	}
-	pods, err := store.Pods(c.config, c.log, poddefault.Recorded, poddefault.WorkloadOf)
+	defer c.Board.publish(nil)
+	for c.count(ctx) {
+	}
+}
+
+// count reports until the match conditions are others, which it then returns, or the context ends. They are about whole
+// pods, which are not kept.
+func (c *Controller) count(ctx context.Context) (again bool) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked, err := c.Asked()
+	if err != nil {
+		c.log.Error("the pods of the webhook are not known", "error", err)
+		pause(ctx, c.pace.look)
+		return ctx.Err() == nil
+	}
+	var excluded func(*corev1.Pod) bool
+	if asked.Excludes != nil {
+		excluded = asked.Excludes.Excludes
+	}
+	pods, err := store.Pods(c.config, c.log, poddefault.Recorded, poddefault.WorkloadOf, excluded)
 	if err != nil {
 		c.log.Error("there are no reports about drift", "error", err)
-		return
+		return false
 	}
-	defer c.Board.publish(nil)
 	changed := make(chan struct{}, 1)
 	wake := func() {
 		select {
@@ -100,8 +141,6 @@ func (c *Controller) lead(ctx context.Context) {
 		}
 	}
 	defer follow(c.Watcher, pods, wake)()
-	var running sync.WaitGroup
-	defer running.Wait()
 	running.Go(func() { pods.Run(ctx) })
 	late := time.AfterFunc(c.pace.late, func() {
 		c.log.Warn("pods are not read yet, so they are not counted (may this server list them? sallyport manifests --part rbac prints the permissions)")
@@ -109,26 +148,53 @@ func (c *Controller) lead(ctx context.Context) {
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
-		return
+		return false
 	case <-pods.Synced():
 	}
 	late.Stop()
 	for {
 		began := time.Now()
-		ends := c.report(ctx, pods)
+		ends := c.report(ctx, pods, asked)
 		took := time.Since(began)
 		pause(ctx, max(c.pace.again, 50*took))
-		var ended <-chan time.Time // never without exemptions
-		if !ends.IsZero() {
-			ended = time.After(time.Until(ends))
+		now := c.await(ctx, changed, ends, asked)
+		if ctx.Err() != nil {
+			return false
+		}
+		if now.Excludes != asked.Excludes {
+			return true
+		}
+		asked = now
+		pause(ctx, c.pace.quiet)
+	}
+}
+
+// await waits for a change, the end of an exemption, or another configuration than the one that was used, and returns the
+// present one.
+func (c *Controller) await(ctx context.Context, changed <-chan struct{}, ends time.Time, used Asked) Asked {
+	var ended <-chan time.Time // never without exemptions
+	if !ends.IsZero() {
+		ended = time.After(time.Until(ends))
+	}
+	look := time.NewTicker(c.pace.look)
+	defer look.Stop()
+	for woken := false; ; {
+		now, err := c.Asked()
+		if err != nil {
+			c.log.Error("the pods of the webhook are not known", "error", err)
+			now = used
+		}
+		if woken || ctx.Err() != nil || !now.equal(used) {
+			return now
 		}
 		select {
 		case <-ctx.Done():
-			return
+		case <-look.C:
 		case <-changed:
+			woken = true
 		case <-ended:
+			woken = true
 		}
-		pause(ctx, c.pace.quiet)
 	}
 }
 
@@ -148,15 +214,10 @@ func follow(w *poddefault.Watcher, pods *store.Store[*store.Pod], wake func()) (
 }
 
 // report counts all pods. It returns when an exemption ends that concerns one, or zero.
-func (c *Controller) report(ctx context.Context, pods *store.Store[*store.Pod]) (ends time.Time) {
-	namespaces, selected, err := c.Asked()
-	if err != nil {
-		c.log.Error("the pods of the webhook are not known", "error", err)
-		return ends
-	}
+func (c *Controller) report(ctx context.Context, pods *store.Store[*store.Pod], asked Asked) (ends time.Time) {
 	r := report(ctx, c.Watcher, pods.List(), func(namespace string, set map[string]string) bool {
 		n := c.Watcher.Namespaces.Get(types.NamespacedName{Name: namespace})
-		return n != nil && namespaces.Matches(n.Labels) && selected.Matches(labels.Set(set))
+		return n != nil && asked.Namespaces.Matches(n.Labels) && asked.Pods.Matches(labels.Set(set))
 	})
 	if ctx.Err() == nil {
 		c.Board.publish(r)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,11 @@ func (s *switched) lead(leading bool) {
 	s.changed = make(chan struct{})
 }
 
+// without excludes the pod of that name.
+type without string
+
+func (name without) Excludes(pod *corev1.Pod) bool { return pod.Name == string(name) }
+
 // logged is a log that several goroutines write.
 type logged struct {
 	mu   sync.Mutex
@@ -83,13 +89,17 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var conditions atomic.Pointer[Conditions]
+	conditions.Store(new(Conditions))
 	leader, board, registry := &switched{leading: true, changed: make(chan struct{})}, &Board{}, prometheus.NewRegistry()
 	c, err := NewController(limited, Options{Watcher: watcher, Leader: leader, Logger: logger, Metrics: registry, Board: board,
-		Asked: func() (labels.Selector, labels.Selector, error) { return labels.Everything(), labels.Everything(), nil }})
+		Asked: func() (Asked, error) {
+			return Asked{Namespaces: labels.Everything(), Pods: labels.Everything(), Excludes: *conditions.Load()}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pace = pace{quiet: 10 * time.Millisecond, again: 50 * time.Millisecond, late: 10 * time.Millisecond}
+	c.pace = pace{quiet: 10 * time.Millisecond, again: 50 * time.Millisecond, look: 50 * time.Millisecond, late: 10 * time.Millisecond}
 	ctx, cancel := context.WithCancel(t.Context())
 	done, watching := make(chan error, 1), make(chan error, 1)
 	go func() { watching <- watcher.Run(ctx) }()
@@ -189,6 +199,16 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	}
 	is("pods that ended to count no more", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Surplus: 1})
 
+	conditions.Store(new(Conditions(without("pod-8"))))
+	passed := create("x", "", "")
+	is("a pod that a match condition excludes not to be missed", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Surplus: 1})
+	conditions.Store(new(Conditions(without("pod-4"))))
+	is("pods to be read again when the conditions change", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Missed: 1, Surplus: 2})
+	conditions.Store(new(Conditions))
+	is("pods to be read again when there are no conditions", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Missed: 1, Surplus: 1})
+	if err := pods.Delete(t.Context(), passed.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+		t.Fatal(err)
+	}
 	leader.lead(false)
 	until("the counts to be another replica's", func() bool { return board.Pods(name) == nil && testutil.CollectAndCount(collector{board}) == 0 })
 	create("x", "", "")

@@ -91,6 +91,7 @@ type class struct {
 	namespace string
 	workload  string
 	facts     store.Facts
+	excluded  bool
 }
 
 // report compares all pods with the objects as they are now. asked reports whether the API
@@ -99,7 +100,7 @@ func report(ctx context.Context, source Source, pods []*store.Pod, asked func(na
 	classes := map[class][]*store.Pod{}
 	for _, pod := range pods {
 		if !pod.Terminating {
-			one := class{pod.Namespace, pod.Workload, pod.Facts}
+			one := class{pod.Namespace, pod.Workload, pod.Facts, pod.Excluded}
 			classes[one] = append(classes[one], pod)
 		}
 	}
@@ -110,7 +111,7 @@ func report(ctx context.Context, source Source, pods []*store.Pod, asked func(na
 		}
 		pod := Pod{Namespace: one.namespace, Workload: one.workload}
 		pod.Labels, pod.Annotations = one.facts.Read()
-		pod.NotAsked = !asked(one.namespace, pod.Labels)
+		pod.NotAsked = one.excluded || !asked(one.namespace, pod.Labels)
 		if findings, err := judge.Pod(ctx, pod); err != nil {
 			out.AddUndecided(len(members))
 		} else {
