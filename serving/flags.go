@@ -31,7 +31,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"enable HTTP/2 in addition to HTTP/1.1; kube-apiserver uses it for loopback URLs only")
 
 	flags.DurationVar(&o.ReadHeaderTimeout, "read-header-timeout", o.ReadHeaderTimeout,
-		"maximum time for a TLS handshake and for reading request headers")
+		"maximum time for reading request headers and, if it is more than 15s, for a TLS handshake")
 	flags.DurationVar(&o.ReadTimeout, "read-timeout", o.ReadTimeout,
 		"maximum time for reading a whole request")
 	flags.DurationVar(&o.WriteTimeout, "write-timeout", o.WriteTimeout,

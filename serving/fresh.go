@@ -3,7 +3,9 @@
 package serving
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -17,11 +19,17 @@ import (
 // one that becomes free, whichever comes first, and keeps the other for later. Closing that
 // one after a few seconds races with a call on it, which kube-apiserver does not retry.
 //
+// net/http closes a connection whose handshake takes longer than ReadHeaderTimeout, however much of that is the server's own
+// delay. In TLS 1.3 the client regards the handshake as done when it has sent its last part: it may have the connection in its
+// pool, or a call on it, which is lost then. So a handshake has more time than the client gives it, each part that the server
+// sends starts that time anew, and what has arrived by its end is read.
+//
 // It also makes addresses take turns in their handshakes.
 type freshListener struct {
 	net.Listener
 	idle, header time.Duration
-	turns        *turns // nil for no limit
+	handshake    time.Duration // for each part of the caller
+	turns        *turns        // nil for no limit
 	// queues and unqueues are called when a connection waits for its turn, and when that is over.
 	queues, unqueues func(net.Conn)
 }
@@ -45,6 +53,7 @@ type freshConn struct {
 
 	mu     sync.Mutex
 	turn   bool // it has one
+	late   bool // the time for the handshake is over, apart from lastLook
 	stage  stage
 	since  time.Time     // it waits for its first byte
 	waited time.Duration // for that
@@ -56,6 +65,14 @@ type freshConn struct {
 
 // handshakeRecord is the type of TLS records with handshake messages that are not encrypted.
 const handshakeRecord = 22
+
+const (
+	// minHandshakeTime is longer than the 10 s that kube-apiserver's client gives a handshake
+	// (k8s.io/client-go/transport, TLSHandshakeTimeout).
+	minHandshakeTime = 15 * time.Second
+	// lastLook is the time to read what arrived before the end of that time.
+	lastLook = time.Second
+)
 
 type stage int
 
@@ -95,9 +112,16 @@ func (c *freshConn) takeTurn() error {
 	}
 }
 
-// Write ends its turn first: a caller may not read what the server has computed.
+// Write ends its turn first: a caller may not read what the server has computed. In the handshake, the caller then has its
+// time anew: it may have waited for the server.
 func (c *freshConn) Write(p []byte) (int, error) {
 	c.giveTurn()
+	c.mu.Lock()
+	if c.stage == handshaking {
+		c.late = false
+		_ = c.Conn.SetDeadline(time.Now().Add(c.listener.handshake)) // a closed connection fails below
+	}
+	c.mu.Unlock()
 	return c.Conn.Write(p)
 }
 
@@ -119,7 +143,9 @@ func (c *freshConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.stage == handshaking && t.IsZero():
+	case c.stage == handshaking && !t.IsZero():
+		t = time.Now().Add(c.listener.handshake)
+	case c.stage == handshaking:
 		c.stage = handshaken
 	case c.stage == handshaken && !t.IsZero():
 		c.stage, c.since = awaitingFirst, time.Now()
@@ -135,13 +161,26 @@ func (c *freshConn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
+func (c *freshConn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stage == handshaking && !t.IsZero() {
+		t = time.Now().Add(c.listener.handshake)
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
 func (c *freshConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	shaking := c.stage == handshaking
 	c.mu.Unlock()
 	if shaking {
 		c.giveTurn() // what it computed has been sent
-		return c.readRecord(p)
+		n, err := c.readRecord(p)
+		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.isLate() {
+			return c.readRecord(p)
+		}
+		return n, err
 	}
 	n, err := c.Conn.Read(p)
 	if n == 0 {
@@ -156,6 +195,17 @@ func (c *freshConn) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// isLate gives the handshake a last look, once.
+func (c *freshConn) isLate() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.late {
+		return false
+	}
+	c.late = true
+	return c.Conn.SetReadDeadline(time.Now().Add(lastLook)) == nil
 }
 
 // readRecord does not read past the end of a TLS record. Otherwise the first bytes of a

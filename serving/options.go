@@ -73,8 +73,9 @@ type Options struct {
 	// a Service, which is also faster. Default false.
 	HTTP2 bool
 
-	// ReadHeaderTimeout limits the time for the TLS handshake, and for the header of each
-	// request from its first byte on. Default 5 s.
+	// ReadHeaderTimeout limits the time for the header of each request from its first byte
+	// on. It is also the limit for each part of a TLS handshake, if it is more than 15 s:
+	// kube-apiserver gives up first then. Default 5 s.
 	ReadHeaderTimeout time.Duration
 	// ReadTimeout limits the time for a whole request, header and body. Default 15 s.
 	ReadTimeout time.Duration

@@ -198,7 +198,8 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() { s.health.waitForGate(s.closed) })
 	fresh := &freshListener{
 		Listener: s.listener, idle: s.options.IdleTimeout, header: s.options.ReadHeaderTimeout,
-		turns: newTurns(max(1, runtime.GOMAXPROCS(0)/2)), queues: s.connections.queues, unqueues: s.connections.unqueues,
+		handshake: max(minHandshakeTime, s.options.ReadHeaderTimeout),
+		turns:     newTurns(max(1, runtime.GOMAXPROCS(0)/2)), queues: s.connections.queues, unqueues: s.connections.unqueues,
 	}
 	group.Go(func() { failed <- s.webhooks.ServeTLS(fresh, "", "") })
 	if s.plainListener != nil {

@@ -193,8 +193,8 @@ type Serving struct {
 	// HTTP2 enables HTTP/2 in addition to HTTP/1.1. kube-apiserver uses it for loopback
 	// URLs only. Default false.
 	HTTP2 bool `json:"http2"`
-	// ReadHeaderTimeout limits the time for a TLS handshake and for reading request
-	// headers. Default 5s.
+	// ReadHeaderTimeout limits the time for reading request headers and, if it is more than
+	// 15s, for a TLS handshake. Default 5s.
 	ReadHeaderTimeout metav1.Duration `json:"readHeaderTimeout"`
 	// ReadTimeout limits the time for reading a whole request. Default 15s.
 	ReadTimeout metav1.Duration `json:"readTimeout"`
