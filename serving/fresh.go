@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/sallyport-io/sallyport/serving/internal/turns"
 )
 
 // freshListener accepts connections that may be idle before their first request as long as
@@ -29,7 +31,7 @@ type freshListener struct {
 	net.Listener
 	idle, header time.Duration
 	handshake    time.Duration // for each part of the caller
-	turns        *turns        // nil for no limit
+	turns        *turns.Turns  // nil for no limit
 	// queues and unqueues are called when a connection waits for its turn, and when that is over.
 	queues, unqueues func(net.Conn)
 }
@@ -97,7 +99,7 @@ func (c *freshConn) takeTurn() error {
 		return nil
 	}
 	c.listener.queues(c)
-	if !c.listener.turns.take(addressOf(c), c.closed) {
+	if !c.listener.turns.Take(addressOf(c), c.closed) {
 		return net.ErrClosed
 	}
 	c.mu.Lock()
@@ -131,7 +133,7 @@ func (c *freshConn) giveTurn() {
 	c.turn = false
 	c.mu.Unlock()
 	if had {
-		c.listener.turns.give()
+		c.listener.turns.Give()
 		c.listener.unqueues(c)
 	}
 }

@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sallyport-io/sallyport/serving/internal/turns"
 )
 
 // The buffers of an HTTP/2 connection. Unread frames are not counted by any limit, so one
@@ -199,7 +201,7 @@ func (s *Server) Run(ctx context.Context) error {
 	fresh := &freshListener{
 		Listener: s.listener, idle: s.options.IdleTimeout, header: s.options.ReadHeaderTimeout,
 		handshake: max(minHandshakeTime, s.options.ReadHeaderTimeout),
-		turns:     newTurns(max(1, runtime.GOMAXPROCS(0)/2)), queues: s.connections.queues, unqueues: s.connections.unqueues,
+		turns:     turns.New(max(1, runtime.GOMAXPROCS(0)/2)), queues: s.connections.queues, unqueues: s.connections.unqueues,
 	}
 	group.Go(func() { failed <- s.webhooks.ServeTLS(fresh, "", "") })
 	if s.plainListener != nil {

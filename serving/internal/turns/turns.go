@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+// Package turns lets addresses take turns in what costs the server much.
+package turns
 
 import (
 	"slices"
 	"sync"
 )
 
-// turns limits how many connections compute their part of a TLS handshake at the same time, which
+// Turns limits how many connections compute their part of a TLS handshake at the same time, which
 // costs a hundred times what the caller pays to ask for it. Addresses take turns, so that one with
 // thousands of new connections delays another's handshake by one of its own at most.
-type turns struct {
+type Turns struct {
 	mu   sync.Mutex
 	free int
 	// waiting are the connections of each address that wait, the oldest first, and order the addresses
@@ -19,12 +20,13 @@ type turns struct {
 	order   []string
 }
 
-func newTurns(most int) *turns {
-	return &turns{free: most, waiting: map[string][]chan struct{}{}}
+// New returns turns for so many at the same time.
+func New(most int) *Turns {
+	return &Turns{free: most, waiting: map[string][]chan struct{}{}}
 }
 
-// take waits for a turn of an address. It reports false, without a turn, if done is closed first.
-func (t *turns) take(address string, done <-chan struct{}) bool {
+// Take waits for a turn of an address. It reports false, without a turn, if done is closed first.
+func (t *Turns) Take(address string, done <-chan struct{}) bool {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
@@ -43,13 +45,13 @@ func (t *turns) take(address string, done <-chan struct{}) bool {
 	case <-done:
 	}
 	if !t.leave(address, mine) { // it got its turn at the same time
-		t.give()
+		t.Give()
 	}
 	return false
 }
 
 // leave takes a connection out of the queue, and reports whether it was in it.
-func (t *turns) leave(address string, mine chan struct{}) bool {
+func (t *Turns) leave(address string, mine chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queue := t.waiting[address]
@@ -67,8 +69,8 @@ func (t *turns) leave(address string, mine chan struct{}) bool {
 	return false
 }
 
-// give ends a turn.
-func (t *turns) give() {
+// Give ends a turn.
+func (t *Turns) Give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.order) == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package turns
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 
 func TestAddressesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(1)
+		turns := New(1)
 		never := make(chan struct{})
-		if !turns.take("crowd", never) {
+		if !turns.Take("crowd", never) {
 			t.Fatal("no turn while there is one")
 		}
 		var mu sync.Mutex
 		var served []string
 		wait := func(address string) {
 			go func() {
-				if turns.take(address, never) {
+				if turns.Take(address, never) {
 					mu.Lock()
 					served = append(served, address)
 					mu.Unlock()
@@ -36,13 +36,13 @@ func TestAddressesTakeTurns(t *testing.T) {
 		wait("b")
 		wait("a")
 		for range 103 {
-			turns.give()
+			turns.Give()
 			synctest.Wait()
 		}
 		if first := served[:6]; !slices.Equal(first, []string{"crowd", "a", "b", "crowd", "a", "crowd"}) {
 			t.Errorf("served %v first", first)
 		}
-		turns.give()
+		turns.Give()
 		if turns.free != 1 || len(turns.order) != 0 || len(turns.waiting) != 0 || len(served) != 103 {
 			t.Errorf("left: %+v, %d served", turns, len(served))
 		}
@@ -51,25 +51,25 @@ func TestAddressesTakeTurns(t *testing.T) {
 
 func TestWhoLeavesTheQueueKeepsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2)
+		turns := New(2)
 		never := make(chan struct{})
 		for range 2 {
-			turns.take("a", never)
+			turns.Take("a", never)
 		}
 		gone := make(chan struct{})
 		results := make(chan bool, 200)
 		for i := range 200 {
-			go func() { results <- turns.take(fmt.Sprint(i%3), gone) }()
+			go func() { results <- turns.Take(fmt.Sprint(i%3), gone) }()
 		}
 		synctest.Wait()
 		close(gone)
 		for range 200 {
 			if <-results {
-				turns.give() // it was closed while it had its turn
+				turns.Give() // it was closed while it had its turn
 			}
 		}
 		for range 2 {
-			turns.give()
+			turns.Give()
 		}
 		if turns.free != 2 || len(turns.order) != 0 || len(turns.waiting) != 0 {
 			t.Errorf("left: %+v", turns)
