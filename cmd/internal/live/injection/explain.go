@@ -18,6 +18,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -38,8 +39,8 @@ type Explanation struct {
 	NotMatching []notMatching `json:"notMatching"`
 	// Carried lists decisions made when the pod was admitted, by objects that no longer
 	// apply.
-	Carried  []explained `json:"carried,omitempty"`
-	Datasets *placement  `json:"datasets,omitempty"`
+	Carried  []explained          `json:"carried,omitempty"`
+	Datasets *placement.Placement `json:"datasets,omitempty"`
 	// Denied is the message of the denial. Unknown says why it is not known whether the API server accepts the pod.
 	Denied   string   `json:"denied,omitempty"`
 	Unknown  string   `json:"unknown,omitempty"`
@@ -73,7 +74,7 @@ type notMatching struct {
 // dataset webhook.
 func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, settings dataset.Settings, tell func(*Explanation) error) (denied bool, err error) {
 	x := explainer{Trial: t}
-	if x.datasets, err = newDatasetExplainer(t.Cluster, settings, t.Notes); err != nil {
+	if x.datasets, err = placement.New(t.Cluster, settings, t.Notes); err != nil {
 		return false, err
 	}
 	var pods []*workload.Pod
@@ -106,7 +107,7 @@ func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, setting
 // explainer explains pods of a cluster.
 type explainer struct {
 	*Trial
-	datasets      *datasetExplainer
+	datasets      *placement.Explainer
 	noPodDefaults bool // the cluster does not have the kind
 }
 
@@ -165,12 +166,12 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 		return nil
 	}
 	var err error
-	e.Datasets, err = x.datasets.explain(ctx, e.Namespace, pod)
+	e.Datasets, err = x.datasets.Explain(ctx, e.Namespace, pod)
 	switch {
 	case err == nil || !dataset.IsRefusal(err):
 		return err
 	case stored != nil:
-		e.Datasets = &placement{Problem: err.Error()}
+		e.Datasets = &placement.Placement{Problem: err.Error()}
 	default:
 		e.Denied = err.Error()
 	}

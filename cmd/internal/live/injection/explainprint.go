@@ -68,7 +68,7 @@ func (e *Explanation) PrintText(out io.Writer) error {
 		line("  %s: %s", m.Name, m.Reason)
 	}
 	if e.Datasets != nil {
-		e.Datasets.print(line)
+		e.Datasets.Print(line)
 	}
 	if e.Denied != "" {
 		line("\nDenied: %s", e.Denied)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -19,7 +20,7 @@ func TestTextsOfTenantsPrintNoLinesOfTheirOwn(t *testing.T) {
 	for name, print := range map[string]func(io.Writer) error{
 		"explain": (&Explanation{
 			Object: hostile, Namespace: hostile, Basis: hostile, Note: hostile, Matching: explained, Carried: explained,
-			NotMatching: []notMatching{{hostile, hostile}}, Datasets: &placement{Problem: hostile}, Denied: hostile, Warnings: []string{hostile},
+			NotMatching: []notMatching{{hostile, hostile}}, Datasets: &placement.Placement{Problem: hostile}, Denied: hostile, Warnings: []string{hostile},
 		}).PrintText,
 		"drift": (&Drift{
 			PodDefaults: []driftOf{{Name: hostile, Exists: true, Revision: hostile}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+// Package placement explains why pods go to their nodes because of their datasets.
+package placement
 
 import (
 	"context"
@@ -16,8 +17,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// A placement lists the nodes that a pod requires or prefers because of its datasets.
-type placement struct {
+// A Placement lists the nodes that a pod requires or prefers because of its datasets.
+type Placement struct {
 	// Problem says why nothing is known: an existing pod would be refused now.
 	Problem string       `json:"problem,omitempty"`
 	Wants   []wantedNode `json:"wants,omitempty"`
@@ -38,8 +39,8 @@ type wantedNode struct {
 	source string // for messages
 }
 
-// datasetExplainer explains with data of a cluster why pods go to their nodes.
-type datasetExplainer struct {
+// An Explainer explains with data of a cluster why pods go to their nodes.
+type Explainer struct {
 	cluster  *cluster.Cluster
 	settings dataset.Settings
 	source   dataset.Source
@@ -49,18 +50,19 @@ type datasetExplainer struct {
 	nodesRead bool
 }
 
-func newDatasetExplainer(c *cluster.Cluster, settings dataset.Settings, notes io.Writer) (*datasetExplainer, error) {
+// New returns an explainer for a cluster. Settings are those of the dataset webhook.
+func New(c *cluster.Cluster, settings dataset.Settings, notes io.Writer) (*Explainer, error) {
 	reader, err := dataset.NewReader(c.Config)
 	if err != nil {
 		return nil, err
 	}
-	return &datasetExplainer{cluster: c, settings: settings, source: reader, notes: notes}, nil
+	return &Explainer{cluster: c, settings: settings, source: reader, notes: notes}, nil
 }
 
-// explain explains an admitted pod, or a new one before datasets change it. It returns
+// Explain explains an admitted pod, or a new one before datasets change it. It returns
 // nil for a pod without datasets. The error is [dataset.IsRefusal] if the pod would be
 // refused.
-func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []byte) (*placement, error) {
+func (x *Explainer) Explain(ctx context.Context, namespace string, pod []byte) (*Placement, error) {
 	settings := x.settings
 	if settings.NamespaceLabel { // applies to all pods of namespaces with the label
 		labels, err := x.cluster.NamespaceLabels(ctx, namespace)
@@ -88,7 +90,7 @@ func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []
 	if err := json.Unmarshal(pod, &bound); err != nil {
 		return nil, err
 	}
-	p := &placement{Node: bound.Spec.NodeName}
+	p := &Placement{Node: bound.Spec.NodeName}
 	for _, r := range reasons {
 		p.Wants = append(p.Wants, wantedNode{r.Plugin, r.Dataset, r.Weight, r.Why, r.Term(), r.Source()})
 	}
@@ -105,7 +107,8 @@ func (x *datasetExplainer) explain(ctx context.Context, namespace string, pod []
 // maxNodes limits the printed nodes, not counting the pod's own.
 const maxNodes = 10
 
-func (p *placement) print(line func(format string, args ...any)) {
+// Print prints it, with a function for each line.
+func (p *Placement) Print(line func(format string, args ...any)) {
 	line("\nNodes that are required or preferred:")
 	if p.Problem != "" {
 		line("  not known: such a pod would be refused now: %s", p.Problem)
