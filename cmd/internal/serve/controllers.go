@@ -116,7 +116,7 @@ func controllers() []controller {
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 			c, err := drift.NewController(env.Client, drift.Options{
 				Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Board: &l.drift,
-				Asked: l.driftAsked,
+				Asked: l.driftAsked(),
 			})
 			if err != nil {
 				return nil, err

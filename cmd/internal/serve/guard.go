@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
 )
 
 // Guard selects what happens to pods during an outage: a policy rejects pods that a
@@ -148,14 +149,17 @@ func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, er
 
 // driftAsked returns for which pods the webhook is configured. Match conditions of its own are not among them: they are
 // about annotations that drift knows.
-func (l *liveConfig) driftAsked() (out drift.Asked, err error) {
-	out.Namespaces, out.Pods, err = l.asked(l.builtin("poddefault"))
-	if entry := l.now().entry("poddefault"); entry != nil {
-		if set := l.conditions.Of(entry.MatchConditions); set != nil {
-			out.Excludes = set
+func (l *liveConfig) driftAsked() func() (drift.Asked, error) {
+	var latest conditions.Latest
+	return func() (out drift.Asked, err error) {
+		out.Namespaces, out.Pods, err = l.asked(l.builtin("poddefault"))
+		if entry := l.now().entry("poddefault"); entry != nil {
+			if set := latest.Of(entry.MatchConditions); set != nil {
+				out.Excludes = set
+			}
 		}
+		return out, err
 	}
-	return out, err
 }
 
 // selectorOf returns the selector of a webhook; an absent one selects everything.

@@ -26,7 +26,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/definition"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
-	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/follow"
 	"github.com/sallyport-io/sallyport/internal/store"
@@ -49,17 +48,16 @@ type liveConfig struct {
 	// noCluster is set if the server has no client, and needed none at the start.
 	noCluster bool
 
-	logger     *slog.Logger
-	changed    func()
-	cluster    *store.Factory      // the source of built-in webhooks and controllers
-	recorder   *recording.Recorder // nil if reviews are not recorded
-	reloads    *prometheus.CounterVec
-	good       prometheus.Gauge
-	current    atomic.Pointer[Config]
-	indexes    indexes
-	drift      drift.Board
-	conditions conditions.Latest // of pods that drift counts
-	reports    reports.Recorder
+	logger   *slog.Logger
+	changed  func()
+	cluster  *store.Factory      // the source of built-in webhooks and controllers
+	recorder *recording.Recorder // nil if reviews are not recorded
+	reloads  *prometheus.CounterVec
+	good     prometheus.Gauge
+	current  atomic.Pointer[Config]
+	indexes  indexes
+	drift    drift.Board
+	reports  reports.Recorder
 	// definitions says what the served definitions lack.
 	definitions definition.Status
 	detail      atomic.Pointer[string]

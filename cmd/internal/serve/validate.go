@@ -383,8 +383,7 @@ func validateEntry(w *configv1alpha1.Webhook, path *field.Path) field.ErrorList 
 	}
 	v.selector("namespaceSelector", w.NamespaceSelector)
 	v.selector("objectSelector", w.ObjectSelector)
-	v.errs = append(v.errs, conditions.Validate(w.MatchConditions, path.Child("matchConditions"))...)
-	return v.errs
+	return append(v.errs, conditions.Validate(w.MatchConditions, path.Child("matchConditions"))...)
 }
 
 func (v *validator) selector(name string, selector *metav1.LabelSelector) {
