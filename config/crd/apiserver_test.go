@@ -56,6 +56,8 @@ func TestPodDefaultOnARealAPIServer(t *testing.T) {
 		return client.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	}
 
+	t.Run("kubectl explain describes each field", func(t *testing.T) { testExplain(t, config) })
+
 	t.Run("every field that there is is stored as it is", func(t *testing.T) {
 		for _, want := range valid(t) {
 			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)

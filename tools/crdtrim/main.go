@@ -8,8 +8,9 @@
 // Usage: go run ./crdtrim FILE.yaml ...
 //
 // It removes, below spec and status of each version:
-//   - descriptions of everything but the project's own fields: the rest repeats
-//     the Kubernetes API documentation and makes up most of the size;
+//   - descriptions of what is deeper than the first level of Kubernetes' own types:
+//     the rest repeats the Kubernetes API documentation and makes up most of the size;
+//   - the mark of fields that Kubeflow's API does not have, from kinds of other groups;
 //   - list types, except of status (the project's own) and of container ports: the
 //     schema users have today knows no others, and would let duplicates through
 //     that a list map refuses;
@@ -21,6 +22,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -76,6 +79,9 @@ func trim(in []byte) ([]byte, error) {
 			return nil, fmt.Errorf("version %v has no openAPIV3Schema", version["name"])
 		}
 		trimRoot(root)
+		if spec["group"] != kubeflow {
+			unmark(root)
+		}
 	}
 	compact, err := json.Marshal(crd)
 	if err != nil {
@@ -87,23 +93,62 @@ func trim(in []byte) ([]byte, error) {
 	return yaml.Marshal(crd)
 }
 
+// kubeflow is the group whose fields that Kubeflow does not have say so, by the mark.
+const kubeflow, mark = "kubeflow.org", "(+sallyport)"
+
+// unmark removes the mark from descriptions.
+func unmark(schema map[string]any) {
+	if text, ok := schema["description"].(string); ok {
+		if text, ok = strings.CutSuffix(text, mark); ok {
+			schema["description"] = strings.TrimRight(text, " \n")
+		}
+	}
+	for _, property := range properties(schema) {
+		unmark(property.(map[string]any))
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		unmark(items)
+	}
+}
+
 func trimRoot(root map[string]any) {
 	for name, p := range properties(root) {
 		property := p.(map[string]any)
-		own := name == "spec" || name == "status"
+		own := !slices.Contains(metadata, name)
 		if !own {
 			delete(property, "description")
 		}
+		levels := 0
+		if own {
+			levels = describedLevels
+		}
 		for field, f := range properties(property) {
-			trimSchema(field, f.(map[string]any), own, name == "status")
+			below := levels
+			if name == "spec" && slices.Contains(ownTypes, field) {
+				below = allLevels
+			}
+			trimSchema(field, f.(map[string]any), below, name == "status")
 		}
 	}
 }
 
-// trimSchema trims one schema and all below it. The field's own description
-// stays if described is set, list types and defaults stay if typed is set.
-func trimSchema(field string, schema map[string]any, described, typed bool) {
-	if !described {
+// metadata are the fields of every object, which the API server describes.
+var metadata = []string{"apiVersion", "kind", "metadata"}
+
+// describedLevels is how many levels of fields below spec and status keep their descriptions: the
+// fields themselves, and the first level of the Kubernetes types that most of them have.
+const describedLevels = 2
+
+// allLevels is more levels than any type has.
+const allLevels = 100
+
+// ownTypes are the fields of spec whose types are the project's at more levels than that.
+var ownTypes = []string{"rollout"}
+
+// trimSchema trims one schema and all below it. Descriptions stay at so many levels of fields, list
+// types and defaults stay if typed is set.
+func trimSchema(field string, schema map[string]any, described int, typed bool) {
+	if described <= 0 {
 		delete(schema, "description")
 	}
 	keys, _ := schema["x-kubernetes-list-map-keys"].([]any)
@@ -117,7 +162,7 @@ func trimSchema(field string, schema map[string]any, described, typed bool) {
 		if !typed {
 			delete(property, "default")
 		}
-		trimSchema(name, property, false, typed)
+		trimSchema(name, property, described-1, typed)
 	}
 	for _, below := range []string{"items", "additionalProperties"} {
 		child, ok := schema[below].(map[string]any)
@@ -130,7 +175,8 @@ func trimSchema(field string, schema map[string]any, described, typed bool) {
 				defaults[key.(string)] = p["default"]
 			}
 		}
-		trimSchema("", child, false, typed)
+		delete(child, "description") // of the type: the field has one
+		trimSchema("", child, described, typed)
 		for key, value := range defaults {
 			properties(child)[key].(map[string]any)["default"] = value
 		}

@@ -24,15 +24,16 @@ spec:
               containers:
                 description: keep containers
                 items:
+                  description: drop the type
                   properties:
                     env:
-                      description: drop env
-                      items: {properties: {name: {type: string, default: dropped}}, type: object}
+                      description: keep env
+                      items: {properties: {name: {type: string, default: dropped, description: drop name}}, type: object}
                       type: array
                       x-kubernetes-list-map-keys: [name]
                       x-kubernetes-list-type: map
                     ports:
-                      description: drop ports
+                      description: keep ports
                       items:
                         properties:
                           protocol: {default: TCP, description: drop protocol, type: string}
@@ -44,11 +45,17 @@ spec:
                   type: object
                 type: array
                 x-kubernetes-list-type: atomic
+              rollout:
+                description: keep rollout
+                properties:
+                  steps:
+                    items: {properties: {podSelector: {properties: {matchLabels: {description: keep matchLabels}}, type: object}}, type: object}
+                    type: array
           status:
             properties:
               conditions:
                 description: keep conditions
-                items: {properties: {type: {description: drop type, type: string}}, type: object}
+                items: {properties: {type: {description: keep type (+sallyport), type: string}}, type: object}
                 type: array
                 x-kubernetes-list-map-keys: [type]
                 x-kubernetes-list-type: map
@@ -59,7 +66,7 @@ func TestTrim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, keep := range []string{"keep root", "keep spec", "keep containers", "keep conditions", "default: TCP"} {
+	for _, keep := range []string{"keep root", "keep spec", "keep containers", "keep env", "keep ports", "keep rollout", "keep matchLabels", "keep conditions", "keep type\n", "default: TCP"} {
 		if !strings.Contains(string(got), keep) {
 			t.Errorf("%q is gone", keep)
 		}

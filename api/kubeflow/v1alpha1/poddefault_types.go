@@ -29,12 +29,12 @@ type PodDefault struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec defines what to add, and to which pods. The schema does not require it, because
+	// spec defines what to add, and to which pods. The schema does not require it, because
 	// objects without spec exist; they have the empty selector.
 	// +optional
 	Spec PodDefaultSpec `json:"spec,omitempty"`
 
-	// Status is written by Sallyport, and only through the status subresource.
+	// status is written by Sallyport, and only through the status subresource. (+sallyport)
 	// +optional
 	Status PodDefaultStatus `json:"status,omitempty"`
 }
@@ -44,287 +44,297 @@ type PodDefault struct {
 // without injected sidecars. Init containers and injected containers then have only the
 // fields that they define themselves.
 type PodDefaultSpec struct {
-	// Selector selects pods of the same namespace by the labels they have on arrival, with
+	// selector selects pods of the same namespace by the labels they have on arrival, with
 	// matchLabels and matchExpressions. An empty selector selects every pod; an invalid one
 	// selects none. Kubeflow's forms offer a PodDefault by the first key of matchLabels
 	// only, and set that label to "true".
+	// +required
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// Desc is a one-line description, which forms show instead of the name.
+	// desc is a one-line description, which forms show instead of the name.
 	// +optional
 	Desc string `json:"desc,omitempty"`
 
-	// Env is appended to the variables of every container. Merge key: name. Conflict: a
+	// env is appended to the variables of every container. Merge key: name. Conflict: a
 	// different value or source for the name; an absent fieldRef.apiVersion equals v1, an
 	// empty value only an empty value.
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// EnvFrom is appended to the sources of every container. Merge key: prefix,
+	// envFrom is appended to the sources of every container. Merge key: prefix,
 	// configMapRef.name or secretRef.name, and optional. It cannot conflict.
 	// +optional
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// Volumes are added to the pod. Merge key: name. Conflict: a different type of source
+	// volumes are added to the pod. Merge key: name. Conflict: a different type of source
 	// for the name, or a field of the source that differs.
 	// +optional
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 
-	// VolumeMounts are added to every container. A volume may be mounted at several paths,
+	// volumeMounts are added to every container. A volume may be mounted at several paths,
 	// and may be defined by this object, another PodDefault, or the pod. Merge key:
 	// mountPath. Conflict: a different volume, subPath, subPathExpr, readOnly or
 	// mountPropagation at that path.
 	// +optional
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 
-	// Annotations are added to the pod. Merge key: the key. Conflict: a different value.
+	// annotations are added to the pod. Merge key: the key. Conflict: a different value.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Labels are added to the pod. An added label neither undoes nor prevents the selection
+	// labels are added to the pod. An added label neither undoes nor prevents the selection
 	// of a PodDefault that already matched. Merge key: the key. Conflict: a different
 	// value.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Tolerations are added to the pod. Merge key: key, operator (empty is Equal), value
+	// tolerations are added to the pod. Merge key: key, operator (empty is Equal), value
 	// and effect. tolerationSeconds is not part of the key: if only it differs, the value
 	// of the PodDefault replaces that of the pod.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// InitContainers are appended to spec.initContainers; with restartPolicy Always they
+	// initContainers are appended to spec.initContainers; with restartPolicy Always they
 	// are native sidecars. Merge key: name, across containers and initContainers. Conflict:
 	// a field that differs, or a container of that name in the other list.
 	// +optional
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 
-	// Sidecars are appended to spec.containers. Merge key: name, across containers and
+	// sidecars are appended to spec.containers. Merge key: name, across containers and
 	// initContainers. Conflict: a field that differs, or a container of that name in the
 	// other list.
 	// +optional
 	Sidecars []corev1.Container `json:"sidecars,omitempty"`
 
-	// ImagePullSecrets are added to the pod. Merge key: name. They cannot conflict.
+	// imagePullSecrets are added to the pod. Merge key: name. They cannot conflict.
 	// +optional
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// ServiceAccountName replaces the pod's service account. It cannot conflict: of several
-	// PodDefaults, the last by name wins.
+	// serviceAccountName replaces the pod's service account. With the conflictPolicy
+	// Kubeflow it cannot conflict: of several PodDefaults, the last one applied wins.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// AutomountServiceAccountToken replaces the pod's value. If false, the token volume and
-	// mounts that the API server has already added are removed. It cannot conflict: of
-	// several PodDefaults, the last by name wins.
+	// automountServiceAccountToken replaces the pod's value. If false, the token volume and
+	// mounts that the API server has already added are removed. With the conflictPolicy
+	// Kubeflow it cannot conflict: of several PodDefaults, the last one applied wins.
 	// +optional
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty"`
 
-	// Command is set on every container without a command, except the service mesh proxy.
-	// It cannot conflict: of several PodDefaults, the first by name wins.
+	// command is set on every container without a command, except the service mesh proxy.
+	// With the conflictPolicy Kubeflow it cannot conflict: of several PodDefaults, the
+	// first one applied wins.
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// Args are set on every container without args, except the service mesh proxy, whether
-	// or not the container has a command. They cannot conflict: of several PodDefaults, the
-	// first by name wins.
+	// args are set on every container without args, except the service mesh proxy, whether
+	// or not the container has a command. With the conflictPolicy Kubeflow they cannot
+	// conflict: of several PodDefaults, the first one applied wins.
 	// +optional
 	Args []string `json:"args,omitempty"`
 
-	// Priority orders PodDefaults: lower priorities are applied first, equal priorities in
-	// the order of names. Default 0.
+	// priority orders PodDefaults: lower priorities are applied first, equal priorities in
+	// the order of names. Default 0. (+sallyport)
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// ConflictPolicy defines what happens if this object conflicts with the pod or with a
+	// conflictPolicy defines what happens if this object conflicts with the pod or with a
 	// PodDefault applied before it. Deny (the default) rejects the pod; KeepPod keeps the
 	// existing value; Override replaces it with the value of this object; Skip applies
-	// nothing of this object.
+	// nothing of this object. (+sallyport)
 	// +optional
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 
-	// Mode is Enforce (the default) or Audit. In Audit mode nothing of this object is
-	// applied, and a warning says what would have been.
+	// mode is Enforce (the default) or Audit. In Audit mode nothing of this object is
+	// applied, and a warning says what would have been. (+sallyport)
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// ExclusiveGroup names a group of alternatives, such as types of GPUs: a pod that
+	// exclusiveGroup names a group of alternatives, such as types of GPUs: a pod that
 	// matches two objects of the same group is rejected. Objects of a group are not
 	// reported as conflicting with each other, since no pod is meant to have both. The
-	// value has the format of a label value.
+	// value has the format of a label value. (+sallyport)
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	ExclusiveGroup string `json:"exclusiveGroup,omitempty"`
 
-	// Substitute replaces ${namespace} and ${pod.labels['key']} in env values, args and
+	// substitute replaces ${namespace} and ${pod.labels['key']} in env values, args and
 	// subPaths of this object and of the containers it adds with the values of the pod. A
 	// missing or empty label is a conflict. $(VAR) is left to Kubernetes, and so is an
-	// expression escaped with $$.
+	// expression escaped with $$. (+sallyport)
 	// +optional
 	Substitute bool `json:"substitute,omitempty"`
 
-	// ContainerSelector selects the containers that the fields for every container apply
-	// to.
+	// containerSelector selects the containers that the fields for every container apply
+	// to. (+sallyport)
 	// +optional
 	ContainerSelector *ContainerSelector `json:"containerSelector,omitempty"`
 
-	// Positions define where the containers of this object are inserted in the list of
+	// positions define where the containers of this object are inserted in the list of
 	// containers or init containers. A container without a position is appended.
+	// (+sallyport)
 	// +optional
 	Positions []ContainerPosition `json:"positions,omitempty"`
 
-	// NodeSelector is added to the pod. Merge key: the key. Conflict: a different value.
+	// nodeSelector is added to the pod. Merge key: the key. Conflict: a different value.
+	// (+sallyport)
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Affinity is added to the pod. Required node terms narrow those of the pod: their
+	// affinity is added to the pod. Required node terms narrow those of the pod: their
 	// expressions are added to each of its terms. Preferred terms, and terms of pod
 	// affinity and anti-affinity, are added unless the pod already has them. It cannot
-	// conflict.
+	// conflict. (+sallyport)
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// TopologySpreadConstraints are added to the pod. Merge key: topologyKey and
-	// whenUnsatisfiable. Conflict: any other field that differs.
+	// topologySpreadConstraints are added to the pod. Merge key: topologyKey and
+	// whenUnsatisfiable. Conflict: any other field that differs. (+sallyport)
 	// +optional
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// PodSecurityContext is merged into the pod's securityContext field by field. Conflict:
+	// podSecurityContext is merged into the pod's securityContext field by field. Conflict:
 	// a different value of a field. supplementalGroups and sysctls are added to those of
-	// the pod.
+	// the pod. (+sallyport)
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
-	// ContainerSecurityContext is merged into the securityContext of every container field
+	// containerSecurityContext is merged into the securityContext of every container field
 	// by field. Conflict: a different value of a field. Capabilities are added to those of
 	// the container; a capability that one side adds and the other drops is a conflict.
+	// (+sallyport)
 	// +optional
 	ContainerSecurityContext *corev1.SecurityContext `json:"containerSecurityContext,omitempty"`
 
-	// Resources are added to every container: each request and limit whose resource the
+	// resources are added to every container: each request and limit whose resource the
 	// container does not specify. They cannot conflict: a value that would make a request
-	// exceed its limit is omitted with a warning.
+	// exceed its limit is omitted with a warning. (+sallyport)
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// PriorityClassName is set on the pod; the priority and preemption policy that the API
-	// server computed without it are removed. Conflict: a different class.
+	// priorityClassName is set on the pod; the priority and preemption policy that the API
+	// server computed without it are removed. Conflict: a different class. (+sallyport)
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// RuntimeClassName is set on the pod. Conflict: a different class.
+	// runtimeClassName is set on the pod. Conflict: a different class. (+sallyport)
 	// +optional
 	RuntimeClassName *string `json:"runtimeClassName,omitempty"`
 
-	// Lifecycle hooks are set on every container that may have them, each on its own; of
-	// init containers, only native sidecars may. Conflict: a different hook.
+	// lifecycle hooks are set on every container that may have them, each on its own; of
+	// init containers, only native sidecars may. Conflict: a different hook. (+sallyport)
 	// +optional
 	Lifecycle *corev1.Lifecycle `json:"lifecycle,omitempty"`
 
-	// HostAliases are added to the pod. Merge key: ip. Conflict: different hostnames.
+	// hostAliases are added to the pod. Merge key: ip. Conflict: different hostnames.
+	// (+sallyport)
 	// +optional
 	HostAliases []corev1.HostAlias `json:"hostAliases,omitempty"`
 
-	// DNSConfig is merged into that of the pod. Nameservers and searches are added to those
+	// dnsConfig is merged into that of the pod. Nameservers and searches are added to those
 	// of the pod. Merge key of options: name. Conflict: a different value of an option.
+	// (+sallyport)
 	// +optional
 	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
 
-	// TerminationGracePeriodSeconds is set on the pod. Every pod has a value on arrival;
+	// terminationGracePeriodSeconds is set on the pod. Every pod has a value on arrival;
 	// the API server's default, 30, counts as unset. Conflict: a different value.
+	// (+sallyport)
 	// +optional
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
-	// Ports are added to every container. Merge key: containerPort and protocol. Conflict:
-	// a different name, hostPort or hostIP.
+	// ports are added to every container. Merge key: containerPort and protocol. Conflict:
+	// a different name, hostPort or hostIP. (+sallyport)
 	// +optional
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
 
-	// VolumeDevices are added to every container. The volume may be defined by this object,
+	// volumeDevices are added to every container. The volume may be defined by this object,
 	// another PodDefault, or the pod. Merge key: devicePath. Conflict: a different volume
-	// at that path.
+	// at that path. (+sallyport)
 	// +optional
 	VolumeDevices []corev1.VolumeDevice `json:"volumeDevices,omitempty"`
 
-	// ResourceClaims are added to the pod (dynamic resource allocation). Containers use a
+	// resourceClaims are added to the pod (dynamic resource allocation). Containers use a
 	// claim if resources.claims names it. Merge key: name. Conflict: a different
-	// resourceClaimName or resourceClaimTemplateName.
+	// resourceClaimName or resourceClaimTemplateName. (+sallyport)
 	// +optional
 	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
 
-	// SchedulingGates are added to the pod, which no scheduler considers until a controller
-	// has removed all of them. Merge key: name. They cannot conflict.
+	// schedulingGates are added to the pod, which no scheduler considers until a controller
+	// has removed all of them. Merge key: name. They cannot conflict. (+sallyport)
 	// +optional
 	SchedulingGates []corev1.PodSchedulingGate `json:"schedulingGates,omitempty"`
 
-	// ReadinessGates are added to the pod, which is ready only if all these conditions are
-	// true. Merge key: conditionType. They cannot conflict.
+	// readinessGates are added to the pod, which is ready only if all these conditions are
+	// true. Merge key: conditionType. They cannot conflict. (+sallyport)
 	// +optional
 	ReadinessGates []corev1.PodReadinessGate `json:"readinessGates,omitempty"`
 
-	// SchedulerName is set on the pod. Every pod has a value on arrival; the API server's
+	// schedulerName is set on the pod. Every pod has a value on arrival; the API server's
 	// default, default-scheduler, counts as unset. Conflict: a different scheduler.
+	// (+sallyport)
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// HostUsers is set on the pod. If false, the pod has a user namespace of its own.
-	// Conflict: a different value.
+	// hostUsers is set on the pod. If false, the pod has a user namespace of its own.
+	// Conflict: a different value. (+sallyport)
 	// +optional
 	HostUsers *bool `json:"hostUsers,omitempty"`
 
-	// ShareProcessNamespace is set on the pod. Conflict: a different value.
+	// shareProcessNamespace is set on the pod. Conflict: a different value. (+sallyport)
 	// +optional
 	ShareProcessNamespace *bool `json:"shareProcessNamespace,omitempty"`
 
-	// EnableServiceLinks is set on the pod. Every pod has a value on arrival; the API
-	// server's default, true, counts as unset. Conflict: a different value.
+	// enableServiceLinks is set on the pod. Every pod has a value on arrival; the API
+	// server's default, true, counts as unset. Conflict: a different value. (+sallyport)
 	// +optional
 	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty"`
 
-	// DNSPolicy is set on the pod. Every pod has a value on arrival; the API server's
+	// dnsPolicy is set on the pod. Every pod has a value on arrival; the API server's
 	// default, ClusterFirst, counts as unset. None needs a name server, of dnsConfig or of
-	// the pod. Conflict: a different policy.
+	// the pod. Conflict: a different policy. (+sallyport)
 	// +optional
 	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
 
-	// ActiveDeadlineSeconds is set on the pod, which is stopped after that time. Conflict: a
-	// different value.
+	// activeDeadlineSeconds is set on the pod, which is stopped after that time. Conflict:
+	// a different value. (+sallyport)
 	// +optional
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// TerminationMessagePolicy is set on every container. Every container has a value on
+	// terminationMessagePolicy is set on every container. Every container has a value on
 	// arrival; the API server's default, File, counts as unset. Conflict: a different
-	// policy.
+	// policy. (+sallyport)
 	// +optional
 	TerminationMessagePolicy corev1.TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
 
-	// EnvFromSecretSelector selects Secrets of the pod's namespace by their labels, when the
-	// pod is created: each becomes an optional envFrom entry of every container, by name and
-	// after those of envFrom. The server must be configured to know Secrets
-	// (dataConnections); it never reads their data.
+	// envFromSecretSelector selects Secrets of the pod's namespace by their labels, when
+	// the pod is created: each becomes an optional envFrom entry of every container, by
+	// name and after those of envFrom. The server must be configured to know Secrets
+	// (dataConnections); it never reads their data. (+sallyport)
 	// +optional
 	EnvFromSecretSelector *metav1.LabelSelector `json:"envFromSecretSelector,omitempty"`
 
-	// VolumesFromSecretSelector is like envFromSecretSelector: each Secret becomes an
+	// volumesFromSecretSelector is like envFromSecretSelector: each Secret becomes an
 	// optional volume, which every container mounts read-only at secretsMountPath/NAME.
+	// (+sallyport)
 	// +optional
 	VolumesFromSecretSelector *metav1.LabelSelector `json:"volumesFromSecretSelector,omitempty"`
 
-	// SecretsMountPath is the directory below which the Secrets of
-	// volumesFromSecretSelector are mounted.
+	// secretsMountPath is the directory below which the Secrets of
+	// volumesFromSecretSelector are mounted. (+sallyport)
 	// +optional
 	SecretsMountPath string `json:"secretsMountPath,omitempty"`
 
-	// RevisionHistoryLimit is the number of earlier revisions of this object to keep.
-	// Default 5. With 0, only revisions that a rollout needs are kept.
+	// revisionHistoryLimit is the number of earlier revisions of this object to keep.
+	// Default 5. With 0, only revisions that a rollout needs are kept. (+sallyport)
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// Rollout stages changes of this object: new pods get the new revision step by step,
+	// rollout stages changes of this object: new pods get the new revision step by step,
 	// and all others the revision before. If absent, a change applies to all new pods. The
-	// first revision of an object is never staged.
+	// first revision of an object is never staged. (+sallyport)
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 }
@@ -332,18 +342,19 @@ type PodDefaultSpec struct {
 // Rollout defines how a new revision of an object reaches new pods. It is not part of the
 // revision, so changing it starts no rollout.
 type Rollout struct {
-	// Steps are entered one after the other. A pod gets the new revision if the current
+	// steps are entered one after the other. A pod gets the new revision if the current
 	// step or an earlier one includes it.
+	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	Steps []RolloutStep `json:"steps"`
 
-	// By is Workload (the default) or Pod. All pods of a workload get the same revision in
+	// by is Workload (the default) or Pod. All pods of a workload get the same revision in
 	// a step, unless it is Pod.
 	// +optional
 	By RolloutUnit `json:"by,omitempty"`
 
-	// MaxFailedPercent is the share of pods with the new revision, in percent, that may be
+	// maxFailedPercent is the share of pods with the new revision, in percent, that may be
 	// refused or fail to run. If more do, the condition RolloutHealthy is False, and no
 	// further step is entered. Default 10.
 	// +optional
@@ -351,16 +362,16 @@ type Rollout struct {
 	// +kubebuilder:validation:Maximum=100
 	MaxFailedPercent *int32 `json:"maxFailedPercent,omitempty"`
 
-	// Paused stays in the current step.
+	// paused stays in the current step.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// AbortedRevision is the name of a revision that no new pod gets: all get the revision
+	// abortedRevision is the name of a revision that no new pod gets: all get the revision
 	// before. It has no effect on other revisions.
 	// +optional
 	AbortedRevision string `json:"abortedRevision,omitempty"`
 
-	// Promotion enters a later step of a revision without waiting, unless the condition
+	// promotion enters a later step of a revision without waiting, unless the condition
 	// RolloutHealthy is False and it does not override that. It has no effect on other
 	// revisions.
 	// +optional
@@ -369,7 +380,7 @@ type Rollout struct {
 
 // RolloutStep includes pods that match all of its fields.
 type RolloutStep struct {
-	// Percent is the share of workloads, or of pods, that the step includes. Which they are
+	// percent is the share of workloads, or of pods, that the step includes. Which they are
 	// depends on their names only: those of a smaller percentage are also in a larger one.
 	// Default 100.
 	// +optional
@@ -377,17 +388,17 @@ type RolloutStep struct {
 	// +kubebuilder:validation:Maximum=100
 	Percent *int32 `json:"percent,omitempty"`
 
-	// PodSelector selects pods by the labels that they have on arrival. If absent or empty,
+	// podSelector selects pods by the labels that they have on arrival. If absent or empty,
 	// it selects all.
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
-	// NamespaceSelector selects namespaces by their labels. If absent or empty, it selects
+	// namespaceSelector selects namespaces by their labels. If absent or empty, it selects
 	// all.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// HoldSeconds is how long the step lasts, in seconds. The next step then begins; after
+	// holdSeconds is how long the step lasts, in seconds. The next step then begins; after
 	// the last one, all new pods get the new revision. If absent, the step lasts until it
 	// is promoted.
 	// +optional
@@ -409,16 +420,17 @@ const (
 
 // RolloutPromotion names a step of the rollout of a revision.
 type RolloutPromotion struct {
-	// Revision is the name of the new revision.
+	// revision is the name of the new revision.
+	// +required
 	Revision string `json:"revision"`
 
-	// Step is the step to enter, counted from 1. If absent or beyond the last one, the
+	// step is the step to enter, counted from 1. If absent or beyond the last one, the
 	// rollout is completed.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Step *int32 `json:"step,omitempty"`
 
-	// Force enters the step although the condition RolloutHealthy is False. The steps after
+	// force enters the step although the condition RolloutHealthy is False. The steps after
 	// it wait for the condition again.
 	// +optional
 	Force bool `json:"force,omitempty"`
@@ -451,23 +463,23 @@ const (
 
 // ContainerSelector selects containers by type and name.
 type ContainerSelector struct {
-	// Types are the types of containers to select. Default Container, or every type if
+	// types are the types of containers to select. Default Container, or every type if
 	// names is set.
 	// +optional
 	Types []ContainerType `json:"types,omitempty"`
 
-	// First narrows the selection to one container: the first of the pod's own
+	// first narrows the selection to one container: the first of the pod's own
 	// spec.containers that is selected. In a Notebook that is the container of the
 	// notebook.
 	// +optional
 	First bool `json:"first,omitempty"`
 
-	// Names are the names of the containers to select, service mesh proxies included. If
+	// names are the names of the containers to select, service mesh proxies included. If
 	// empty, all containers of the types are selected, except service mesh proxies.
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// ExcludeNames are the names of containers that are not selected.
+	// excludeNames are the names of containers that are not selected.
 	// +optional
 	ExcludeNames []string `json:"excludeNames,omitempty"`
 }
@@ -488,13 +500,15 @@ const (
 // ContainerPosition defines where a container is inserted. The pod's own containers keep
 // their order.
 type ContainerPosition struct {
-	// Name is the name of a container in sidecars or initContainers of the same object.
+	// name is the name of a container in sidecars or initContainers of the same object.
+	// +required
 	Name string `json:"name"`
 
-	// Place is First, Last, Before or After.
+	// place is First, Last, Before or After.
+	// +required
 	Place ContainerPlace `json:"place"`
 
-	// Container is the name of the container in the same list that Before and After refer
+	// container is the name of the container in the same list that Before and After refer
 	// to. If the list has no such container, the place is Last, with a warning.
 	// +optional
 	Container string `json:"container,omitempty"`
@@ -531,26 +545,28 @@ const (
 
 // PodDefaultStatus is the observed state of a PodDefault.
 type PodDefaultStatus struct {
-	// ObservedGeneration is the metadata.generation that the conditions were computed for.
+	// observedGeneration is the metadata.generation that the conditions were computed for.
+	// (+sallyport)
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are the latest observations of the object.
+	// conditions are the latest observations of the object. (+sallyport)
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// CurrentRevision is the name of the revision that the spec has.
+	// currentRevision is the name of the revision that the spec has. (+sallyport)
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// Rollout is the state of the rollout. It exists if the spec has a rollout.
+	// rollout is the state of the rollout. It exists if the spec has a rollout.
+	// (+sallyport)
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
-	// Pods counts running pods. It is written at most once a minute, so it lags behind; the
-	// metric sallyport_poddefault_pods does not.
+	// pods counts running pods. It is written at most once a minute, so it lags behind; the
+	// metric sallyport_poddefault_pods does not. (+sallyport)
 	// +optional
 	Pods *PodCounts `json:"pods,omitempty"`
 }
@@ -558,16 +574,17 @@ type PodDefaultStatus struct {
 // RolloutStatus shows the state of a rollout. Nothing reads it: the state is in the revisions
 // of the object.
 type RolloutStatus struct {
-	// StableRevision is the name of the revision before, which pods get that no step
+	// stableRevision is the name of the revision before, which pods get that no step
 	// includes. It equals currentRevision when no rollout is in progress.
+	// +required
 	StableRevision string `json:"stableRevision"`
 
-	// Step is the current step, counted from 1. It is absent when no rollout is in
+	// step is the current step, counted from 1. It is absent when no rollout is in
 	// progress.
 	// +optional
 	Step int32 `json:"step,omitempty"`
 
-	// StepStartTime is when the current step began.
+	// stepStartTime is when the current step began.
 	// +optional
 	StepStartTime *metav1.Time `json:"stepStartTime,omitempty"`
 }
@@ -575,30 +592,35 @@ type RolloutStatus struct {
 // PodCounts counts the running pods that carry an object or should carry it. Each pod is
 // in one number at most.
 type PodCounts struct {
-	// Current is the number of pods that carry the object in its current revision.
+	// current is the number of pods that carry the object in its current revision.
+	// +required
 	Current int32 `json:"current"`
 
-	// Outdated is the number of pods that carry an earlier revision.
+	// outdated is the number of pods that carry an earlier revision.
+	// +required
 	Outdated int32 `json:"outdated"`
 
-	// Unknown is the number of pods that carry a revision that they do not name, because
+	// unknown is the number of pods that carry a revision that they do not name, because
 	// Kubeflow's webhook injected them.
+	// +required
 	Unknown int32 `json:"unknown"`
 
-	// Missing is the number of pods that should carry the object and do not: they are older
+	// missing is the number of pods that should carry the object and do not: they are older
 	// than its last change.
+	// +required
 	Missing int32 `json:"missing"`
 
-	// Missed is the number of pods that should carry the object and do not, although they
+	// missed is the number of pods that should carry the object and do not, although they
 	// are younger, and the webhook has not decided about them: it was not called, as in an
 	// outage.
 	// +optional
 	Missed int32 `json:"missed,omitempty"`
 
-	// Surplus is the number of pods that carry the object but should no longer.
+	// surplus is the number of pods that carry the object but should no longer.
+	// +required
 	Surplus int32 `json:"surplus"`
 
-	// Exempt is the number of pods that do not carry the object because they are exempt.
+	// exempt is the number of pods that do not carry the object because they are exempt.
 	// +optional
 	Exempt int32 `json:"exempt,omitempty"`
 }

@@ -31,10 +31,11 @@ type ClusterPodDefault struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec defines what to add, and to which pods in which namespaces.
+	// spec defines what to add, and to which pods in which namespaces.
+	// +required
 	Spec ClusterPodDefaultSpec `json:"spec"`
 
-	// Status is written by Sallyport, and only through the status subresource.
+	// status is written by Sallyport, and only through the status subresource.
 	// +optional
 	Status kubeflowv1alpha1.PodDefaultStatus `json:"status,omitempty"`
 }
@@ -43,12 +44,12 @@ type ClusterPodDefault struct {
 type ClusterPodDefaultSpec struct {
 	kubeflowv1alpha1.PodDefaultSpec `json:",inline"`
 
-	// NamespaceSelector selects namespaces by their labels. If it is absent or empty, it
+	// namespaceSelector selects namespaces by their labels. If it is absent or empty, it
 	// selects every namespace for whose pods Sallyport is called.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// AllowExclude permits a pod to opt out with the annotation that excludes it from the
+	// allowExclude permits a pod to opt out with the annotation that excludes it from the
 	// PodDefaults of its namespace.
 	// +optional
 	AllowExclude bool `json:"allowExclude,omitempty"`

@@ -42,38 +42,41 @@ type ClusterPodDefaultRevision struct {
 
 // RevisionContent is what both kinds of revisions have.
 type RevisionContent struct {
-	// Revision is the number of the revision. The latest one has the highest.
+	// revision is the number of the revision. The latest one has the highest.
+	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	Revision int64 `json:"revision"`
 
-	// Spec is the spec of the owner without desc, rollout and revisionHistoryLimit. Its hash
+	// spec is the spec of the owner without desc, rollout and revisionHistoryLimit. Its hash
 	// is the name of the revision.
+	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	Spec runtime.RawExtension `json:"spec"`
 
-	// Rollout is the state of the rollout of another revision over this one, the stable one.
+	// rollout is the state of the rollout of another revision over this one, the stable one.
 	// +optional
 	Rollout *RevisionRollout `json:"rollout,omitempty"`
 }
 
 // RevisionRollout is the state of the rollout of a revision.
 type RevisionRollout struct {
-	// Revision is the name of the revision that is rolled out.
+	// revision is the name of the revision that is rolled out.
+	// +required
 	Revision string `json:"revision"`
 
-	// Step is the current step, counted from 1. 0: no pod gets the revision.
+	// step is the current step, counted from 1. 0: no pod gets the revision.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Step int32 `json:"step,omitempty"`
 
-	// StepStartTime is when the current step began.
+	// stepStartTime is when the current step began.
 	// +optional
 	StepStartTime *metav1.Time `json:"stepStartTime,omitempty"`
 
-	// Refused says that a replica refuses too many workloads because of the revision. No
+	// refused says that a replica refuses too many workloads because of the revision. No
 	// further step is entered then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
