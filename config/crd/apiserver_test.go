@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,12 @@ func TestPodDefaultOnARealAPIServer(t *testing.T) {
 
 	t.Run("kubectl explain describes each field", func(t *testing.T) { testExplain(t, config) })
 
+	t.Run("what cannot work is refused without our server", func(t *testing.T) { testInvalid(t, config, namespace) })
+
+	t.Run("two owners of one object own different elements", func(t *testing.T) { testOwners(t, config, namespace) })
+
+	t.Run("kubectl knows short names, columns and field selectors", func(t *testing.T) { testNames(t, config, namespace) })
+
 	t.Run("every field that there is is stored as it is", func(t *testing.T) {
 		for _, want := range valid(t) {
 			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
@@ -73,7 +80,7 @@ func TestPodDefaultOnARealAPIServer(t *testing.T) {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(stored.Object, got, true); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(asMap(t, want.Spec), asMap(t, got.Spec)); diff != "" {
+			if diff := cmp.Diff(withDefaults(t, asMap(t, want.Spec)), asMap(t, got.Spec)); diff != "" {
 				t.Errorf("%s: spec (-sent +stored):\n%s", want.Name, diff)
 			}
 		}
@@ -199,6 +206,7 @@ func testBefore(t *testing.T, extensions apiextensionsclient.Interface, client d
 		definition.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 			"spec": {Type: "object", XPreserveUnknownFields: &yes}, "status": {Type: "object", XPreserveUnknownFields: &yes},
 		}}
+		definition.Spec.Versions[0].SelectableFields = nil
 	})
 	until(false)
 	stored, err := client.Create(t.Context(), object("before"), metav1.CreateOptions{})
@@ -230,6 +238,17 @@ func testBefore(t *testing.T, extensions apiextensionsclient.Interface, client d
 	if _, err = client.Update(t.Context(), stored, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("another mistake: %v", err)
 	}
+}
+
+// withDefaults sets the defaults of the schema in a spec. Go omits a priority of 0.
+func withDefaults(t *testing.T, spec map[string]any) map[string]any {
+	t.Helper()
+	object := map[string]any{"spec": spec}
+	defaulting.Default(object, structural(t, podDefault(t).Spec.Versions[0]))
+	if spec["priority"] == int64(0) {
+		delete(spec, "priority")
+	}
+	return asMap(t, spec)
 }
 
 func TestSchemeKnowsPodDefault(t *testing.T) {

@@ -55,7 +55,7 @@ func TestEachDefinitionIsStructuralAndSmall(t *testing.T) {
 
 func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
 	definition := podDefault(t)
-	names := apiextensionsv1.CustomResourceDefinitionNames{Kind: "PodDefault", ListKind: "PodDefaultList", Plural: "poddefaults", Singular: "poddefault"}
+	names := apiextensionsv1.CustomResourceDefinitionNames{Kind: "PodDefault", ListKind: "PodDefaultList", Plural: "poddefaults", Singular: "poddefault", ShortNames: []string{"pd"}, Categories: []string{"sallyport"}}
 	if diff := cmp.Diff(names, definition.Spec.Names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
@@ -108,24 +108,87 @@ func TestPodDefaultKeepsTheContractOfKubeflow(t *testing.T) {
 	}
 }
 
-func TestPodDefaultAcceptsTheListsThatKubeflowAccepts(t *testing.T) {
-	spec := podDefault(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+// fieldsOfKubeflow are the fields of spec that Kubeflow's definition has.
+var fieldsOfKubeflow = []string{
+	"annotations", "args", "automountServiceAccountToken", "command", "desc", "env", "envFrom", "imagePullSecrets", "initContainers",
+	"labels", "selector", "serviceAccountName", "sidecars", "tolerations", "volumeMounts", "volumes",
+}
+
+// Two owners of one object own elements of a list, by server-side apply, unless the list is Kubeflow's.
+func TestListsOfOursHaveATypeAndKubeflowsTheTypesOfKubeflow(t *testing.T) {
 	var typed, defaulted []string
-	walk("spec", &spec, func(path string, schema *apiextensionsv1.JSONSchemaProps) {
-		if schema.XListType != nil {
-			typed = append(typed, path)
+	maps := map[string][]string{}
+	for _, definition := range all(t) {
+		if strings.Contains(definition.Name, "revision") {
+			continue
 		}
-		if schema.Default != nil {
-			defaulted = append(defaulted, path)
-		}
-	})
+		root := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+		walk("", root, func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+			field, _, _ := strings.Cut(strings.TrimPrefix(path, ".spec."), ".")
+			field, _, _ = strings.Cut(field, "[")
+			kubeflow := definition.Spec.Group == "kubeflow.org" && strings.HasPrefix(path, ".spec.") && slices.Contains(fieldsOfKubeflow, field)
+			switch {
+			case kubeflow && schema.XListType != nil:
+				typed = append(typed, path+" "+*schema.XListType)
+			case !kubeflow && schema.Type == "array" && schema.XListType == nil && !strings.HasSuffix(path, ".metadata.finalizers"): // Kubernetes' own type has none
+				t.Errorf("%s: %s has no list type", definition.Name, path)
+			}
+			if schema.Type == "array" && schema.XListType != nil && *schema.XListType != "atomic" && strings.Count(path, ".")+strings.Count(path, "[") == 2 {
+				maps[definition.Spec.Names.Kind] = append(maps[definition.Spec.Names.Kind], path+" "+strings.Join(schema.XListMapKeys, ","))
+			}
+			if schema.Default != nil {
+				defaulted = append(defaulted, definition.Spec.Names.Kind+path+" "+string(schema.Default.Raw))
+			}
+		})
+	}
 	slices.Sort(typed)
 	slices.Sort(defaulted)
-	if diff := cmp.Diff([]string{"spec.initContainers[].ports", "spec.sidecars[].ports"}, typed); diff != "" {
-		t.Errorf("lists with a type (-want +got):\n%s", diff)
+	want := []string{
+		".spec.initContainers[].ports map", ".spec.initContainers[].resizePolicy atomic", ".spec.initContainers[].resources.claims map",
+		".spec.sidecars[].ports map", ".spec.sidecars[].resizePolicy atomic", ".spec.sidecars[].resources.claims map",
 	}
-	if diff := cmp.Diff([]string{"spec.initContainers[].ports[].protocol", "spec.sidecars[].ports[].protocol"}, defaulted); diff != "" {
+	if diff := cmp.Diff(want, typed); diff != "" {
+		t.Errorf("lists of Kubeflow's fields with a type (-want +got):\n%s", diff)
+	}
+	own := []string{
+		".spec.hostAliases ip", ".spec.ports containerPort,protocol", ".spec.positions name", ".spec.readinessGates conditionType",
+		".spec.resourceClaims name", ".spec.schedulingGates name", ".spec.topologySpreadConstraints topologyKey,whenUnsatisfiable",
+		".spec.volumeDevices devicePath", ".status.conditions type",
+	}
+	ofCluster := append([]string{
+		".spec.env name", ".spec.imagePullSecrets name", ".spec.initContainers name", ".spec.sidecars name", ".spec.volumeMounts mountPath", ".spec.volumes name",
+	}, own...)
+	slices.Sort(ofCluster)
+	slices.Sort(own)
+	for kind, want := range map[string][]string{"PodDefault": own, "ClusterPodDefault": ofCluster} {
+		slices.Sort(maps[kind])
+		if diff := cmp.Diff(want, maps[kind]); diff != "" {
+			t.Errorf("%s: lists with keys (-want +got):\n%s", kind, diff)
+		}
+	}
+	wantDefaults := []string{`ClusterPodDefault.spec.imagePullSecrets[].name ""`}
+	for _, kind := range []string{"PodDefault", "ClusterPodDefault"} {
+		for _, each := range []string{
+			`conflictPolicy "Kubeflow"`, `initContainers[].ports[].protocol "TCP"`, `mode "Enforce"`, `ports[].protocol "TCP"`, `priority 0`, `revisionHistoryLimit 5`,
+			`rollout.by "Workload"`, `rollout.maxFailedPercent 10`, `rollout.steps[].percent 100`, `sidecars[].ports[].protocol "TCP"`,
+		} {
+			wantDefaults = append(wantDefaults, kind+".spec."+each)
+		}
+	}
+	slices.Sort(wantDefaults)
+	if diff := cmp.Diff(wantDefaults, defaulted); diff != "" {
 		t.Errorf("fields with a default (-want +got):\n%s", diff)
+	}
+}
+
+// The cost of a rule, and what a request may hold, are limited by the lengths of lists and maps.
+func TestEachListAndMapHasALimit(t *testing.T) {
+	for _, definition := range all(t) {
+		walk("", definition.Spec.Versions[0].Schema.OpenAPIV3Schema, func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+			if schema.Type == "array" && schema.MaxItems == nil || schema.AdditionalProperties != nil && schema.MaxProperties == nil {
+				t.Errorf("%s: %s has no limit", definition.Name, path)
+			}
+		})
 	}
 }
 
@@ -345,7 +408,8 @@ func TestClusterPodDefaultHasTheSpecOfAPodDefaultAndMore(t *testing.T) {
 	t.Fatal("no definition of ClusterPodDefault")
 }
 
-// unmarked returns properties as JSON without the marks of what Kubeflow does not have.
+// unmarked returns properties as JSON without the marks of what Kubeflow does not have, and without
+// types of lists.
 func unmarked(t *testing.T, properties map[string]apiextensionsv1.JSONSchemaProps) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(properties)
@@ -357,7 +421,28 @@ func unmarked(t *testing.T, properties map[string]apiextensionsv1.JSONSchemaProp
 	if err := json.Unmarshal(data, &out); err != nil {
 		t.Fatal(err)
 	}
+	untype(out)
 	return out
+}
+
+// untype removes types of lists, and defaults of their keys.
+func untype(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, each := range v {
+			untype(each)
+		}
+	case map[string]any:
+		for _, each := range []string{"x-kubernetes-list-type", "x-kubernetes-list-map-keys"} {
+			delete(v, each)
+		}
+		if v["default"] == "" {
+			delete(v, "default")
+		}
+		for _, each := range v {
+			untype(each)
+		}
+	}
 }
 
 // The Go types and the schema cannot drift apart without this failing: each

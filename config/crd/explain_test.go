@@ -91,12 +91,17 @@ func TestEachFieldOfOursAndTheFirstLevelOfKubernetesAreDescribed(t *testing.T) {
 	}
 }
 
+// kubectl is that of the API server's release.
+func kubectl(ctx context.Context, config *rest.Config, args ...string) ([]byte, error) {
+	args = append([]string{"--server", config.Host, "--certificate-authority", config.CAFile, "--token", config.BearerToken}, args...)
+	return exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), args...).CombinedOutput()
+}
+
 // testExplain asks kubectl explain about every documented field.
 func testExplain(t *testing.T, config *rest.Config) {
 	t.Setenv("KUBECACHEDIR", t.TempDir())
 	command := func(ctx context.Context, args ...string) ([]byte, error) {
-		args = append([]string{"--server", config.Host, "--certificate-authority", config.CAFile, "--token", config.BearerToken, "explain"}, args...)
-		return exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), args...).CombinedOutput()
+		return kubectl(ctx, config, append([]string{"explain"}, args...)...)
 	}
 	explain := func(args ...string) string {
 		out, err := command(t.Context(), args...)

@@ -11,11 +11,10 @@
 //   - descriptions of what is deeper than the first level of Kubernetes' own types:
 //     the rest repeats the Kubernetes API documentation and makes up most of the size;
 //   - the mark of fields that Kubeflow's API does not have, from kinds of other groups;
-//   - list types, except of status (the project's own) and of container ports: the
-//     schema users have today knows no others, and would let duplicates through
-//     that a list map refuses;
-//   - defaults, except of keys of a list map, where the API server requires them:
-//     an object says what its author wrote, and "not set" stays "not set".
+//   - list types from the fields that Kubeflow's PodDefault has, except where its definition
+//     has them: the schema would refuse objects that users have today;
+//   - defaults from Kubernetes' own types, except of keys of a list map, where the API server
+//     requires them: an object says what its author wrote, and "not set" stays "not set".
 package main
 
 import (
@@ -78,8 +77,9 @@ func trim(in []byte) ([]byte, error) {
 		if !ok {
 			return nil, fmt.Errorf("version %v has no openAPIV3Schema", version["name"])
 		}
-		trimRoot(root)
-		if spec["group"] != kubeflow {
+		group, _ := spec["group"].(string)
+		trimRoot(root, group)
+		if group != kubeflow {
 			unmark(root)
 		}
 	}
@@ -111,29 +111,39 @@ func unmark(schema map[string]any) {
 	}
 }
 
-func trimRoot(root map[string]any) {
+func trimRoot(root map[string]any, group string) {
 	for name, p := range properties(root) {
 		property := p.(map[string]any)
-		own := !slices.Contains(metadata, name)
-		if !own {
+		described := !slices.Contains(metadata, name)
+		if !described {
 			delete(property, "description")
 		}
-		levels := 0
-		if own {
-			levels = describedLevels
-		}
 		for field, f := range properties(property) {
-			below := levels
-			if name == "spec" && slices.Contains(ownTypes, field) {
-				below = allLevels
+			keep := kept{lists: true}
+			if described {
+				keep.described = describedLevels
 			}
-			trimSchema(field, f.(map[string]any), below, name == "status")
+			switch {
+			case name == "status", name == "spec" && slices.Contains(ownTypes, field):
+				keep.described, keep.defaults = allLevels, true
+			case name == "spec" && group == kubeflow && slices.Contains(fieldsOfKubeflow, field):
+				keep.lists = false
+			}
+			trimSchema(field, f.(map[string]any), keep)
 		}
 	}
 }
 
 // metadata are the fields of every object, which the API server describes.
 var metadata = []string{"apiVersion", "kind", "metadata"}
+
+// fieldsOfKubeflow are the fields of spec that Kubeflow's definition has, and listsOfKubeflow
+// the lists in them that have a type there.
+var (
+	fieldsOfKubeflow = strings.Fields(`annotations args automountServiceAccountToken command desc env envFrom imagePullSecrets initContainers
+		labels selector serviceAccountName sidecars tolerations volumeMounts volumes`)
+	listsOfKubeflow = []string{"claims", "ports", "resizePolicy"}
+)
 
 // describedLevels is how many levels of fields below spec and status keep their descriptions: the
 // fields themselves, and the first level of the Kubernetes types that most of them have.
@@ -145,27 +155,34 @@ const allLevels = 100
 // ownTypes are the fields of spec whose types are the project's at more levels than that.
 var ownTypes = []string{"rollout"}
 
-// trimSchema trims one schema and all below it. Descriptions stay at so many levels of fields, list
-// types and defaults stay if typed is set.
-func trimSchema(field string, schema map[string]any, described int, typed bool) {
-	if described <= 0 {
+// kept is what stays in a schema.
+type kept struct {
+	described int  // levels of fields with descriptions
+	lists     bool // types of all lists
+	defaults  bool // defaults of fields below
+}
+
+func trimSchema(field string, schema map[string]any, keep kept) {
+	if keep.described <= 0 {
 		delete(schema, "description")
 	}
 	keys, _ := schema["x-kubernetes-list-map-keys"].([]any)
-	if !typed && field != "ports" {
+	if !keep.lists && !slices.Contains(listsOfKubeflow, field) {
 		delete(schema, "x-kubernetes-list-type")
 		delete(schema, "x-kubernetes-list-map-keys")
 		keys = nil
 	}
+	below := keep
+	below.described--
 	for name, p := range properties(schema) {
 		property := p.(map[string]any)
-		if !typed {
+		if !keep.defaults {
 			delete(property, "default")
 		}
-		trimSchema(name, property, described-1, typed)
+		trimSchema(name, property, below)
 	}
-	for _, below := range []string{"items", "additionalProperties"} {
-		child, ok := schema[below].(map[string]any)
+	for _, name := range []string{"items", "additionalProperties"} {
+		child, ok := schema[name].(map[string]any)
 		if !ok {
 			continue
 		}
@@ -176,7 +193,7 @@ func trimSchema(field string, schema map[string]any, described int, typed bool) 
 			}
 		}
 		delete(child, "description") // of the type: the field has one
-		trimSchema("", child, described, typed)
+		trimSchema("", child, keep)
 		for key, value := range defaults {
 			properties(child)[key].(map[string]any)["default"] = value
 		}

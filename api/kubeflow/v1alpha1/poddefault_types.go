@@ -11,8 +11,11 @@ import (
 // are created. It does not change existing pods.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=poddefaults,singular=poddefault,scope=Namespaced
+// +kubebuilder:resource:path=poddefaults,singular=poddefault,scope=Namespaced,shortName=pd,categories=sallyport
 // +kubebuilder:subresource:status
+// +kubebuilder:selectablefield:JSONPath=`.spec.conflictPolicy`
+// +kubebuilder:selectablefield:JSONPath=`.spec.exclusiveGroup`
+// +kubebuilder:selectablefield:JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.desc`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.conflictPolicy`
@@ -43,12 +46,18 @@ type PodDefault struct {
 // containers that containerSelector selects: by default the pod's own spec.containers,
 // without injected sidecars. Init containers and injected containers then have only the
 // fields that they define themselves.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.volumesFromSecretSelector) || has(self.secretsMountPath) && size(self.secretsMountPath) > 0",message="volumesFromSecretSelector needs it",fieldPath=".secretsMountPath",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.volumesFromSecretSelector) || !has(self.secretsMountPath) || size(self.secretsMountPath) == 0",message="may be set beside volumesFromSecretSelector alone",fieldPath=".secretsMountPath"
+// +kubebuilder:validation:XValidation:rule="!has(self.positions) || self.positions.all(p, has(self.sidecars) && self.sidecars.exists(c, c.name == p.name) || has(self.initContainers) && self.initContainers.exists(c, c.name == p.name))",message="each name must be that of a container in sidecars or initContainers",fieldPath=".positions"
+// +kubebuilder:validation:XValidation:rule="!has(self.sidecars) || !has(self.initContainers) || !self.sidecars.exists(c, self.initContainers.exists(i, i.name == c.name))",message="a name stands in initContainers too; choose another for one of them",fieldPath=".sidecars"
 type PodDefaultSpec struct {
 	// selector selects pods of the same namespace by the labels they have on arrival, with
 	// matchLabels and matchExpressions. An empty selector selects every pod; an invalid one
 	// selects none. Kubeflow's forms offer a PodDefault by the first key of matchLabels
 	// only, and set that label to "true".
 	// +required
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : !has(e.values) || size(e.values) == 0)",message="In and NotIn need values, Exists and DoesNotExist have none",fieldPath=".matchExpressions"
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// desc is a one-line description, which forms show instead of the name.
@@ -59,16 +68,21 @@ type PodDefaultSpec struct {
 	// different value or source for the name; an absent fieldRef.apiVersion equals v1, an
 	// empty value only an empty value.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
 	// envFrom is appended to the sources of every container. Merge key: prefix,
 	// configMapRef.name or secretRef.name, and optional. It cannot conflict.
 	// +optional
+	// +listType=atomic
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
 	// volumes are added to the pod. Merge key: name. Conflict: a different type of source
 	// for the name, or a field of the source that differs.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 
 	// volumeMounts are added to every container. A volume may be mounted at several paths,
@@ -76,38 +90,50 @@ type PodDefaultSpec struct {
 	// mountPath. Conflict: a different volume, subPath, subPathExpr, readOnly or
 	// mountPropagation at that path.
 	// +optional
+	// +listType=map
+	// +listMapKey=mountPath
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 
 	// annotations are added to the pod. Merge key: the key. Conflict: a different value.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k.lowerAscii()).hasValue())",message="each key must be a name part of at most 63 characters, optionally with a DNS subdomain and a slash before it"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.startsWith('poddefault.admission.kubeflow.org/poddefault-') || k.startsWith('poddefault.admission.kubeflow.org/skipped-') || k.startsWith('sallyport.io/clusterpoddefault-') || k.startsWith('sallyport.io/poddefaults') || k.startsWith('kubernetes.io/limit-ranger'))",message="keys in which other components record what they did to the pod are reserved",reason=FieldValueForbidden
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// labels are added to the pod. An added label neither undoes nor prevents the selection
 	// of a PodDefault that already matched. Merge key: the key. Conflict: a different
 	// value.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="each key must be a name part of at most 63 characters, optionally with a DNS subdomain and a slash before it"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// tolerations are added to the pod. Merge key: key, operator (empty is Equal), value
 	// and effect. tolerationSeconds is not part of the key: if only it differs, the value
 	// of the PodDefault replaces that of the pod.
 	// +optional
+	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// initContainers are appended to spec.initContainers; with restartPolicy Always they
 	// are native sidecars. Merge key: name, across containers and initContainers. Conflict:
 	// a field that differs, or a container of that name in the other list.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 
 	// sidecars are appended to spec.containers. Merge key: name, across containers and
 	// initContainers. Conflict: a field that differs, or a container of that name in the
 	// other list.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	Sidecars []corev1.Container `json:"sidecars,omitempty"`
 
 	// imagePullSecrets are added to the pod. Merge key: name. They cannot conflict.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// serviceAccountName replaces the pod's service account. With the conflictPolicy
@@ -125,29 +151,36 @@ type PodDefaultSpec struct {
 	// With the conflictPolicy Kubeflow it cannot conflict: of several PodDefaults, the
 	// first one applied wins.
 	// +optional
+	// +listType=atomic
 	Command []string `json:"command,omitempty"`
 
 	// args are set on every container without args, except the service mesh proxy, whether
 	// or not the container has a command. With the conflictPolicy Kubeflow they cannot
 	// conflict: of several PodDefaults, the first one applied wins.
 	// +optional
+	// +listType=atomic
 	Args []string `json:"args,omitempty"`
 
 	// priority orders PodDefaults: lower priorities are applied first, equal priorities in
 	// the order of names. Default 0. (+sallyport)
 	// +optional
+	// +kubebuilder:default=0
 	Priority int32 `json:"priority,omitempty"`
 
 	// conflictPolicy defines what happens if this object conflicts with the pod or with a
-	// PodDefault applied before it. Deny (the default) rejects the pod; KeepPod keeps the
-	// existing value; Override replaces it with the value of this object; Skip applies
-	// nothing of this object. (+sallyport)
+	// PodDefault applied before it. Deny rejects the pod; KeepPod keeps the existing value;
+	// Override replaces it with the value of this object; Skip applies nothing of this
+	// object. Kubeflow (the default) is Deny for all fields but four, which behave as in
+	// Kubeflow's webhook: serviceAccountName and automountServiceAccountToken override,
+	// command and args give way. (+sallyport)
 	// +optional
+	// +kubebuilder:default=Kubeflow
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
 
 	// mode is Enforce (the default) or Audit. In Audit mode nothing of this object is
 	// applied, and a warning says what would have been. (+sallyport)
 	// +optional
+	// +kubebuilder:default=Enforce
 	Mode Mode `json:"mode,omitempty"`
 
 	// exclusiveGroup names a group of alternatives, such as types of GPUs: a pod that
@@ -175,11 +208,15 @@ type PodDefaultSpec struct {
 	// containers or init containers. A container without a position is appended.
 	// (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=200
 	Positions []ContainerPosition `json:"positions,omitempty"`
 
 	// nodeSelector is added to the pod. Merge key: the key. Conflict: a different value.
 	// (+sallyport)
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="each key must be a name part of at most 63 characters, optionally with a DNS subdomain and a slash before it"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// affinity is added to the pod. Required node terms narrow those of the pod: their
@@ -192,6 +229,9 @@ type PodDefaultSpec struct {
 	// topologySpreadConstraints are added to the pod. Merge key: topologyKey and
 	// whenUnsatisfiable. Conflict: any other field that differs. (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=topologyKey
+	// +listMapKey=whenUnsatisfiable
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// podSecurityContext is merged into the pod's securityContext field by field. Conflict:
@@ -230,6 +270,8 @@ type PodDefaultSpec struct {
 	// hostAliases are added to the pod. Merge key: ip. Conflict: different hostnames.
 	// (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=ip
 	HostAliases []corev1.HostAlias `json:"hostAliases,omitempty"`
 
 	// dnsConfig is merged into that of the pod. Nameservers and searches are added to those
@@ -247,28 +289,39 @@ type PodDefaultSpec struct {
 	// ports are added to every container. Merge key: containerPort and protocol. Conflict:
 	// a different name, hostPort or hostIP. (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=containerPort
+	// +listMapKey=protocol
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
 
 	// volumeDevices are added to every container. The volume may be defined by this object,
 	// another PodDefault, or the pod. Merge key: devicePath. Conflict: a different volume
 	// at that path. (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=devicePath
 	VolumeDevices []corev1.VolumeDevice `json:"volumeDevices,omitempty"`
 
 	// resourceClaims are added to the pod (dynamic resource allocation). Containers use a
 	// claim if resources.claims names it. Merge key: name. Conflict: a different
 	// resourceClaimName or resourceClaimTemplateName. (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
 
 	// schedulingGates are added to the pod, which no scheduler considers until a controller
 	// has removed all of them. Merge key: name. They cannot conflict. (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	SchedulingGates []corev1.PodSchedulingGate `json:"schedulingGates,omitempty"`
 
 	// readinessGates are added to the pod, which is ready only if all these conditions are
 	// true. Merge key: conditionType. They cannot conflict. (+sallyport)
 	// +optional
+	// +listType=map
+	// +listMapKey=conditionType
 	ReadinessGates []corev1.PodReadinessGate `json:"readinessGates,omitempty"`
 
 	// schedulerName is set on the pod. Every pod has a value on arrival; the API server's
@@ -313,12 +366,14 @@ type PodDefaultSpec struct {
 	// name and after those of envFrom. The server must be configured to know Secrets
 	// (dataConnections); it never reads their data. (+sallyport)
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : !has(e.values) || size(e.values) == 0)",message="In and NotIn need values, Exists and DoesNotExist have none",fieldPath=".matchExpressions"
 	EnvFromSecretSelector *metav1.LabelSelector `json:"envFromSecretSelector,omitempty"`
 
 	// volumesFromSecretSelector is like envFromSecretSelector: each Secret becomes an
 	// optional volume, which every container mounts read-only at secretsMountPath/NAME.
 	// (+sallyport)
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : !has(e.values) || size(e.values) == 0)",message="In and NotIn need values, Exists and DoesNotExist have none",fieldPath=".matchExpressions"
 	VolumesFromSecretSelector *metav1.LabelSelector `json:"volumesFromSecretSelector,omitempty"`
 
 	// secretsMountPath is the directory below which the Secrets of
@@ -330,6 +385,7 @@ type PodDefaultSpec struct {
 	// Default 5. With 0, only revisions that a rollout needs are kept. (+sallyport)
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:default=5
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// rollout stages changes of this object: new pods get the new revision step by step,
@@ -341,17 +397,22 @@ type PodDefaultSpec struct {
 
 // Rollout defines how a new revision of an object reaches new pods. It is not part of the
 // revision, so changing it starts no rollout.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.promotion) || !has(self.promotion.step) || self.promotion.step <= size(self.steps)",message="must be one of the steps; without it, the rollout is completed",fieldPath=".promotion.step"
+// +kubebuilder:validation:XValidation:rule="!has(self.promotion) || !has(self.abortedRevision) || self.promotion.revision != self.abortedRevision",message="is abortedRevision, too: remove one of them",fieldPath=".promotion.revision"
 type Rollout struct {
 	// steps are entered one after the other. A pod gets the new revision if the current
 	// step or an earlier one includes it.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
 	Steps []RolloutStep `json:"steps"`
 
 	// by is Workload (the default) or Pod. All pods of a workload get the same revision in
 	// a step, unless it is Pod.
 	// +optional
+	// +kubebuilder:default=Workload
 	By RolloutUnit `json:"by,omitempty"`
 
 	// maxFailedPercent is the share of pods with the new revision, in percent, that may be
@@ -360,6 +421,7 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:default=10
 	MaxFailedPercent *int32 `json:"maxFailedPercent,omitempty"`
 
 	// paused stays in the current step.
@@ -369,6 +431,7 @@ type Rollout struct {
 	// abortedRevision is the name of a revision that no new pod gets: all get the revision
 	// before. It has no effect on other revisions.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9a-f]{32})?$`
 	AbortedRevision string `json:"abortedRevision,omitempty"`
 
 	// promotion enters a later step of a revision without waiting, unless the condition
@@ -386,16 +449,19 @@ type RolloutStep struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:default=100
 	Percent *int32 `json:"percent,omitempty"`
 
 	// podSelector selects pods by the labels that they have on arrival. If absent or empty,
 	// it selects all.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : !has(e.values) || size(e.values) == 0)",message="In and NotIn need values, Exists and DoesNotExist have none",fieldPath=".matchExpressions"
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
 	// namespaceSelector selects namespaces by their labels. If absent or empty, it selects
 	// all.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : !has(e.values) || size(e.values) == 0)",message="In and NotIn need values, Exists and DoesNotExist have none",fieldPath=".matchExpressions"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// holdSeconds is how long the step lasts, in seconds. The next step then begins; after
@@ -422,10 +488,10 @@ const (
 type RolloutPromotion struct {
 	// revision is the name of the new revision.
 	// +required
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{32}$`
 	Revision string `json:"revision"`
 
-	// step is the step to enter, counted from 1. If absent or beyond the last one, the
-	// rollout is completed.
+	// step is the step to enter, counted from 1. If absent, the rollout is completed.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Step *int32 `json:"step,omitempty"`
@@ -438,12 +504,13 @@ type RolloutPromotion struct {
 
 // ConflictPolicy defines what happens on a conflict.
 //
-// +kubebuilder:validation:Enum=Deny;KeepPod;Override;Skip
+// +kubebuilder:validation:Enum=Kubeflow;Deny;KeepPod;Override;Skip
 type ConflictPolicy string
 
-// The conflict policies. An empty policy means Deny, except that fields which cannot
-// conflict still overwrite or give way, as they did before there were policies.
+// The conflict policies. An empty policy means Kubeflow: Deny, except that the fields which
+// cannot conflict in Kubeflow's webhook still overwrite or give way.
 const (
+	ConflictKubeflow ConflictPolicy = "Kubeflow"
 	ConflictDeny     ConflictPolicy = "Deny"
 	ConflictKeepPod  ConflictPolicy = "KeepPod"
 	ConflictOverride ConflictPolicy = "Override"
@@ -462,10 +529,15 @@ const (
 )
 
 // ContainerSelector selects containers by type and name.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.first) || !self.first || !has(self.types) || self.types.all(t, t == 'Container')",message="the first container is of type Container; leave others out, or first",fieldPath=".types"
+// +kubebuilder:validation:XValidation:rule="!has(self.names) || !has(self.excludeNames) || !self.names.exists(n, n in self.excludeNames)",message="a name stands in excludeNames too",fieldPath=".names"
 type ContainerSelector struct {
 	// types are the types of containers to select. Default Container, or every type if
 	// names is set.
 	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=3
 	Types []ContainerType `json:"types,omitempty"`
 
 	// first narrows the selection to one container: the first of the pod's own
@@ -477,10 +549,16 @@ type ContainerSelector struct {
 	// names are the names of the containers to select, service mesh proxies included. If
 	// empty, all containers of the types are selected, except service mesh proxies.
 	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=200
+	// +kubebuilder:validation:items:MaxLength=63
 	Names []string `json:"names,omitempty"`
 
 	// excludeNames are the names of containers that are not selected.
 	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=200
+	// +kubebuilder:validation:items:MaxLength=63
 	ExcludeNames []string `json:"excludeNames,omitempty"`
 }
 
@@ -499,9 +577,14 @@ const (
 
 // ContainerPosition defines where a container is inserted. The pod's own containers keep
 // their order.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.place in ['Before', 'After']) || has(self.container) && size(self.container) > 0",message="Before and After refer to a container",fieldPath=".container",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.place in ['Before', 'After'] || !has(self.container) || size(self.container) == 0",message="only Before and After refer to a container",fieldPath=".container"
+// +kubebuilder:validation:XValidation:rule="!has(self.container) || self.container != self.name",message="a container cannot be put beside itself",fieldPath=".container"
 type ContainerPosition struct {
 	// name is the name of a container in sidecars or initContainers of the same object.
 	// +required
+	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// place is First, Last, Before or After.
@@ -511,6 +594,7 @@ type ContainerPosition struct {
 	// container is the name of the container in the same list that Before and After refer
 	// to. If the list has no such container, the place is Last, with a warning.
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
 	Container string `json:"container,omitempty"`
 }
 
@@ -554,6 +638,7 @@ type PodDefaultStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// currentRevision is the name of the revision that the spec has. (+sallyport)

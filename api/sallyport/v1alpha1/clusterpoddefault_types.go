@@ -13,8 +13,11 @@ import (
 // PodDefaults of the pod's namespace.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=clusterpoddefaults,singular=clusterpoddefault,scope=Cluster
+// +kubebuilder:resource:path=clusterpoddefaults,singular=clusterpoddefault,scope=Cluster,shortName=cpd,categories=sallyport
 // +kubebuilder:subresource:status
+// +kubebuilder:selectablefield:JSONPath=`.spec.conflictPolicy`
+// +kubebuilder:selectablefield:JSONPath=`.spec.exclusiveGroup`
+// +kubebuilder:selectablefield:JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.desc`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.conflictPolicy`
@@ -47,6 +50,7 @@ type ClusterPodDefaultSpec struct {
 	// namespaceSelector selects namespaces by their labels. If it is absent or empty, it
 	// selects every namespace for whose pods Sallyport is called.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : !has(e.values) || size(e.values) == 0)",message="In and NotIn need values, Exists and DoesNotExist have none",fieldPath=".matchExpressions"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// allowExclude permits a pod to opt out with the annotation that excludes it from the

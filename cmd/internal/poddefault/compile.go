@@ -57,7 +57,7 @@ type identity struct {
 	credentials  bool // see bringsCredentials
 	audit        bool
 	priority     int32
-	policy       kubeflowv1alpha1.ConflictPolicy // as written
+	policy       kubeflowv1alpha1.ConflictPolicy // empty: Kubeflow
 	group        string                          // of alternatives; empty for none
 	labels       []entry                         // added by the object
 	size         int                             // JSON size of the spec
@@ -168,7 +168,7 @@ func (c *Compiled) pack(
 	c.uid, all = types.UID(all[:len(uid)]), all[len(uid):]
 	c.version, c.revision = all[:len(version)], all[len(version):]
 	c.generation, c.changed, c.namespaceSelector = md.Generation, changedAt(md), namespaces
-	c.priority, c.policy, c.audit = spec.Priority, spec.ConflictPolicy, spec.Mode == kubeflowv1alpha1.ModeAudit
+	c.priority, c.policy, c.audit = spec.Priority, meta.PolicyOf(spec), spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.group, c.connects, c.rolls = spec.ExclusiveGroup, connectionsOf(spec), spec.Rollout.DeepCopy()
 	c.forms, c.status = validate.UISelectable(&spec.Selector), compact(status)
 	c.labels = entries(spec.Labels)

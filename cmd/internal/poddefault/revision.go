@@ -27,7 +27,7 @@ const RevisionSize = revision.Size
 
 // Meaning returns the part of a PodDefault's spec that a revision has, as canonical JSON
 // (RFC 8785, with exact integers). It depends neither on the order of fields nor on empty
-// ones, and a mode Enforce is as good as none.
+// ones nor on those with the schema's default.
 func Meaning(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
 	return meaning(meta.EncodedSpec(spec), nil, false)
 }
@@ -48,9 +48,11 @@ func meaning(spec jsontext.Value, namespaces *metav1.LabelSelector, allowExclude
 	}
 	for name, value := range members {
 		switch {
-		case slices.Contains(notMeant, name), name == "mode" && string(value) == `"`+string(kubeflowv1alpha1.ModeEnforce)+`"`,
+		case slices.Contains(notMeant, name), meta.IsDefault(name, string(value)),
 			name != "selector" && string(value) == "{}":
 			delete(members, name)
+		case name == "ports": // the default of a key; no member of a port is a map
+			members[name] = bytes.ReplaceAll(value, []byte(`,"protocol":"TCP"`), nil)
 		}
 	}
 	if namespaces != nil && len(namespaces.MatchLabels)+len(namespaces.MatchExpressions) > 0 {

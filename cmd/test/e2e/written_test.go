@@ -48,6 +48,7 @@ func testWritten(t *testing.T, e *env) {
 	e.create(t, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "sandboxed-written"}, Handler: "sandboxed"})
 	e.serve(t, name, lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
 	e.awaitJudge(t, name)
+	t.Run("what cannot work is refused, with the path of the field", func(t *testing.T) { testInvalid(t, e, name) })
 
 	w := newTrial(t, e, name)
 	valid := validPodDefaults(t)

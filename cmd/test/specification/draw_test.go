@@ -436,7 +436,7 @@ func (d draws) spec() (s kubeflow.PodDefaultSpec) {
 	s.Selector = one(d, metav1.LabelSelector{}, metav1.LabelSelector{}, metav1.LabelSelector{MatchLabels: map[string]string{"a": "1"}},
 		metav1.LabelSelector{MatchLabels: map[string]string{"b": "2"}},
 		metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "b", Operator: metav1.LabelSelectorOpDoesNotExist}}})
-	s.ConflictPolicy = one(d, "", kubeflow.ConflictDeny, kubeflow.ConflictKeepPod, kubeflow.ConflictKeepPod, kubeflow.ConflictOverride, kubeflow.ConflictOverride, kubeflow.ConflictSkip)
+	s.ConflictPolicy = one(d, "", kubeflow.ConflictKubeflow, kubeflow.ConflictDeny, kubeflow.ConflictKeepPod, kubeflow.ConflictKeepPod, kubeflow.ConflictOverride, kubeflow.ConflictOverride, kubeflow.ConflictSkip)
 	s.Priority = int32(d.below(3) - 1)
 	if d.oneIn(10) {
 		s.Mode = kubeflow.ModeAudit

@@ -71,6 +71,11 @@ func (r Request) inOrder() []*object {
 		ofNamespace = append(ofNamespace, &object{sallyport.ClusterPodDefaultSpec{PodDefaultSpec: p.Spec}, p.ObjectMeta, false, p.Status.CurrentRevision})
 	}
 	for _, list := range [][]*object{ofCluster, ofNamespace} {
+		for _, o := range list {
+			if o.ConflictPolicy == kubeflow.ConflictKubeflow { // the schema's default, which objects from files need not have
+				o.ConflictPolicy = ""
+			}
+		}
 		slices.SortFunc(list, func(a, b *object) int {
 			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.meta.Name, b.meta.Name))
 		})

@@ -107,7 +107,7 @@ func newNamespace(name string, objects []*kubeflowv1alpha1.PodDefault, settings 
 
 // denies reports whether the object has an explicit conflict policy. Without one, some
 // fields override or give way.
-func (o *object) denies() bool { return o.Spec.ConflictPolicy != "" }
+func (o *object) denies() bool { return meta.PolicyOf(&o.Spec) != "" }
 
 func (n *namespace) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: NamePrefix + n.name, Labels: map[string]string{"app.kubernetes.io/part-of": "sallyport"}}

@@ -54,8 +54,8 @@ func unsupported(pd *kubeflowv1alpha1.PodDefault) error {
 			refuse("spec.%s: policies cannot do this: leave it out, or use the webhook", field)
 		}
 	}
-	if spec.ConflictPolicy != "" && spec.ConflictPolicy != kubeflowv1alpha1.ConflictDeny {
-		refuse("spec.conflictPolicy: %s: policies can only deny: leave it out, or use the webhook", spec.ConflictPolicy)
+	if policy := meta.PolicyOf(spec); policy != "" && policy != kubeflowv1alpha1.ConflictDeny {
+		refuse("spec.conflictPolicy: %s: policies can only deny: leave it out, or use the webhook", policy)
 	}
 	if spec.Mode != "" && spec.Mode != kubeflowv1alpha1.ModeEnforce {
 		refuse("spec.mode: %s: policies cannot warn: leave the object out, or use the webhook", spec.Mode)
@@ -180,7 +180,7 @@ func disagreements(a, b *kubeflowv1alpha1.PodDefault) []string {
 	places := append(poddefault.Overlap(a, b), poddefault.Overlap(b, a)...)
 	slices.Sort(places)
 	places = slices.Compact(places)
-	if a.Spec.ConflictPolicy == "" && b.Spec.ConflictPolicy == "" {
+	if meta.PolicyOf(&a.Spec) == "" && meta.PolicyOf(&b.Spec) == "" {
 		ordered := []string{"serviceAccountName", "command", "args"}
 		places = slices.DeleteFunc(places, func(place string) bool { return slices.Contains(ordered, place) })
 	}

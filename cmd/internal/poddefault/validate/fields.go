@@ -50,6 +50,7 @@ var (
 	portName     = &format{validation.IsValidPortName, `^[-a-z0-9]+$`, 15}
 	headerName   = &format{validation.IsHTTPHeaderName, `^[-A-Za-z0-9]+$`, 0}
 	labelKey     = &format{check: validation.IsQualifiedName, length: 317}
+	labelValue   = &format{validation.IsValidLabelValue, `^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`, 63}
 	sysctlName   = written(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`, 253)
 	absolutePath = written(`^/`, 4096)
 	ascending    = &format{check: noBacksteps}
@@ -140,7 +141,10 @@ var fieldRules = map[reflect.Type]map[string]fieldRule{
 		"runtimeClassName": mustBeFormatted(dnsSubdomain), "terminationGracePeriodSeconds": natural,
 		"dnsPolicy": oneOf("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"), "activeDeadlineSeconds": between(1, 1<<31-1),
 		"terminationMessagePolicy": messagePolicies, "secretsMountPath": formatted(absolutePath),
+		// Of the values of maps, for the schema: see checker.maps.
+		"labels": formatted(labelValue), "nodeSelector": formatted(labelValue),
 	},
+	typeOf[metav1.LabelSelector]():            {"matchLabels": formatted(labelValue)},
 	typeOf[metav1.LabelSelectorRequirement](): {"operator": selectorOps},
 
 	// Variables.

@@ -11,18 +11,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 // TestGeneratedSchemas checks that the definitions contain what a schema can express of
-// the table of rules, and with -update writes it. It uses keywords of JSON schema and
-// no CEL: they have no cost limit, whatever the length of lists, and API servers
+// the table of rules and of [Limits], and with -update writes it. It uses keywords of JSON
+// schema and no CEL: they have no cost limit, whatever the length of lists, and API servers
 // ratchet them like CEL rules.
 func TestGeneratedSchemas(t *testing.T) {
-	for _, name := range []string{"kubeflow.org_poddefaults.yaml", "sallyport.io_clusterpoddefaults.yaml"} {
+	for name, spec := range map[string]reflect.Type{
+		"kubeflow.org_poddefaults.yaml":        reflect.TypeFor[kubeflowv1alpha1.PodDefaultSpec](),
+		"sallyport.io_clusterpoddefaults.yaml": reflect.TypeFor[sallyportv1alpha1.ClusterPodDefaultSpec](),
+	} {
 		file := "../../../../config/crd/" + name
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -34,7 +39,7 @@ func TestGeneratedSchemas(t *testing.T) {
 		}
 		for _, version := range definition["spec"].(map[string]any)["versions"].([]any) {
 			root := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
-			constrain(reflect.TypeFor[kubeflowv1alpha1.PodDefaultSpec](), root["properties"].(map[string]any)["spec"].(map[string]any), nil)
+			constrain(spec, root["properties"].(map[string]any)["spec"].(map[string]any), nil)
 		}
 		out, err := yaml.Marshal(definition)
 		if err != nil {
@@ -82,6 +87,7 @@ func constrain(t reflect.Type, schema map[string]any, outer map[string]fieldRule
 		if grouped && (len(group.fields) == 0 || slices.Contains(group.fields, name)) {
 			members = append(members, name)
 		}
+		constrainLength(t, f.Type, name, property)
 		if rule, ok := rules[name]; ok {
 			constrainField(f.Type, &rule, name, property, schema)
 		}
@@ -89,6 +95,28 @@ func constrain(t reflect.Type, schema map[string]any, outer map[string]fieldRule
 	}
 	if grouped {
 		constrainGroup(group, members, len(properties), schema)
+	}
+}
+
+// constrainLength limits a list or map, unless a marker of the type says less.
+func constrainLength(of, t reflect.Type, name string, property map[string]any) {
+	keyword, limit := "maxItems", int64(MaxList)
+	switch {
+	case t.Kind() == reflect.Map:
+		keyword = "maxProperties"
+	case t.Kind() != reflect.Slice:
+		return
+	case of == reflect.TypeFor[kubeflowv1alpha1.PodDefaultSpec]() && (name == "initContainers" || name == "sidecars"):
+		limit = MaxBrought
+	case of == reflect.TypeFor[corev1.NodeSelector]():
+		limit = MaxNodeTerms
+	case of == reflect.TypeFor[corev1.PodDNSConfig]() && name == "nameservers":
+		limit = 3
+	case of == reflect.TypeFor[corev1.PodDNSConfig]() && name == "searches":
+		limit = 32
+	}
+	if _, marked := property[keyword]; !marked {
+		property[keyword] = limit
 	}
 }
 
@@ -113,6 +141,10 @@ func constrainField(t reflect.Type, rule *fieldRule, name string, property, pare
 		if items, ok := property["items"].(map[string]any); ok {
 			element := rule.ofElements()
 			constrainField(t.Elem(), &element, "", items, map[string]any{})
+		}
+	case reflect.Map:
+		if values, ok := property["additionalProperties"].(map[string]any); ok {
+			constrainField(t.Elem(), rule, "", values, map[string]any{})
 		}
 	case reflect.String:
 		choices := slices.Clone(rule.choices)

@@ -324,7 +324,7 @@ func (c *checker) oneOf(path *field.Path, value string, choices ...string) {
 }
 
 func (c *checker) choices(path *field.Path) {
-	c.oneOf(child(path, "conflictPolicy"), string(c.spec.ConflictPolicy), "Deny", "KeepPod", "Override", "Skip")
+	c.oneOf(child(path, "conflictPolicy"), string(c.spec.ConflictPolicy), "Kubeflow", "Deny", "KeepPod", "Override", "Skip")
 	c.oneOf(child(path, "mode"), string(c.spec.Mode), "Enforce", "Audit")
 	c.invalidEach(child(path, "exclusiveGroup"), c.spec.ExclusiveGroup, validation.IsValidLabelValue(c.spec.ExclusiveGroup))
 	if selector := c.spec.ContainerSelector; selector != nil {
