@@ -335,6 +335,7 @@ lint: ## Run golangci-lint as pinned in tools/lint/go.mod
 generate: definitions templates ## Generate deep copies, CustomResourceDefinitions, what config/ and charts/ have of them and of the rights, the console's pages, and docs/api.md
 	@$(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update >/dev/null || { \
 		echo "run: $(GO) test ./cmd/sallyport -run 'Generated|EveryDefinitionIsIn|WhatTheChartHas' -update"; exit 1; }
+	@$(GO) test ./config/crd -run Generated -update >/dev/null
 	@$(MAKE) --no-print-directory reference
 
 # Deep copies and definitions, from the types.

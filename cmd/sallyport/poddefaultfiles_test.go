@@ -46,8 +46,8 @@ metadata:
   name: broken
 spec:
   selector:
-    matchExpressions:
-    - {key: proxy, operator: In}
+    matchLabels:
+      two words: proxy
   env:
   - {name: A, value: s3cret}
   - {name: A, value: other}
@@ -56,7 +56,7 @@ spec:
 	if got.status != exitOK || !strings.Contains(got.stdout, "HTTP_PROXY") {
 		t.Errorf("status %d, stdout:\n%s", got.status, got.stdout)
 	}
-	prefix := "warning: " + with + ":13: PodDefault default/broken can never work and is left out: spec.selector.matchExpressions[0].values: "
+	prefix := "warning: " + with + ":13: PodDefault default/broken can never work and is left out: spec.selector.matchLabels: "
 	if !strings.HasPrefix(got.stderr, prefix) || !strings.Contains(got.stderr, `; spec.env[1].name: Duplicate value: "A"`) {
 		t.Errorf("stderr:\n%s", got.stderr)
 	}

@@ -161,9 +161,9 @@ var escalations = []escalation{
 		write: "chooses nodes by name and tolerates the taints",
 	},
 	{what: "pods that the kubelet does not run", user: member, spec: "annotations: {kubernetes.io/config.mirror: x}", write: "only the kubelet says so"},
-	{what: "a mark that was not made", user: member, spec: "annotations: {sallyport.io/poddefaults: all}", write: "it is reserved for the webhook"},
+	{what: "a mark that was not made", user: member, spec: "annotations: {sallyport.io/poddefaults: all}", write: "are reserved"},
 	{what: "pods that exclude themselves", user: member, spec: `annotations: {poddefault.admission.kubeflow.org/exclude: "true"}`, write: "it is reserved for the webhook"},
-	{what: "a mark in other letters", user: member, spec: "annotations: {SALLYPORT.io/clusterpoddefault-x: '1'}", write: "it is reserved for the webhook"},
+	{what: "a mark in other letters", user: member, spec: "annotations: {SALLYPORT.io/clusterpoddefault-x: '1'}", write: "are reserved"},
 	{what: "pods of another controller", user: member, spec: "labels: {batch.kubernetes.io/controller-uid: x}", write: "a controller knows its pods by it"},
 	{what: "pods that a ReplicaSet takes for its own", user: member, spec: "labels: {pod-template-hash: x}", write: "a controller knows its pods by it"},
 	{what: "the Secret that a label names", user: member, spec: "substitute: true, volumes: [{name: s, secret: {secretName: \"${pod.labels['s']}\"}}]", write: "spec.volumes[0].secret.secretName: Forbidden"},
@@ -171,7 +171,7 @@ var escalations = []escalation{
 	{what: "the image that a label names", user: member, spec: "substitute: true, sidecars: [{name: x, image: \"${pod.labels['i']}\"}]", write: "spec.sidecars[0].image: Forbidden: placeholders are replaced"},
 	{what: "a place in the container that a label names", user: member, spec: "substitute: true, volumes: [{name: e, emptyDir: {}}], volumeMounts: [{name: e, mountPath: \"/${pod.labels['p']}\"}]", write: "spec.volumeMounts[0].mountPath: Forbidden: placeholders are replaced"},
 	{what: "a path out of the volume", user: member, spec: "volumes: [{name: e, emptyDir: {}}], volumeMounts: [{name: e, mountPath: /e, subPath: ../..}]", write: "must not contain '..'"},
-	{what: "a selector that costs everybody", user: member, spec: "desc: dear", labels: 20_000, write: "spec.selector: Too many"},
+	{what: "a selector that costs everybody", user: member, spec: "desc: dear", labels: 20_000, write: "spec.selector.matchLabels: Too many"},
 	{what: "a selector larger than a request may be", user: member, spec: "desc: dearer", labels: 200_000, write: "too large"},
 }
 

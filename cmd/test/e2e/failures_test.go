@@ -57,7 +57,7 @@ func testInvalidObjects(t *testing.T, e *env) {
 	long := strings.Repeat("a", 253)
 	for _, pd := range []*kubeflowv1alpha1.PodDefault{
 		podDefault(name, "wrong-selector", kubeflowv1alpha1.PodDefaultSpec{
-			Selector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "use", Operator: metav1.LabelSelectorOpIn}}},
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"no key": "use"}},
 		}),
 		podDefault(name, "duplicate-env", kubeflowv1alpha1.PodDefaultSpec{Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}}),
 		podDefault(name, "mount-without-volume", kubeflowv1alpha1.PodDefaultSpec{VolumeMounts: []corev1.VolumeMount{{Name: "nowhere", MountPath: "/x"}}}),

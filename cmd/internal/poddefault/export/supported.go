@@ -18,7 +18,7 @@ import (
 )
 
 // Fields returns the JSON names of the spec fields that can be exported. Of
-// conflictPolicy and mode, only the values Deny and Enforce can.
+// conflictPolicy and mode, only the values Kubeflow, Deny and Enforce can.
 func Fields() []string {
 	return []string{
 		"activeDeadlineSeconds", "annotations", "args", "automountServiceAccountToken", "command", "conflictPolicy", "desc", "dnsPolicy",

@@ -202,6 +202,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	allow(t, clients)
+	t.Run("a definition with defaults starts no rollout", func(t *testing.T) { testUpgrade(t, config, clients) })
 	t.Run("a replica that does not lead stops a rollout whose revision it refuses pods for", func(t *testing.T) {
 		testRefusals(t, startRolling(t, config, "refused"))
 	})
@@ -291,12 +292,12 @@ func testStatuses(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 
 	// An invalid object that predates the webhook.
 	bad := onServer("bad", "bad", "1")
-	bad.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}
+	bad.Spec.HostAliases = []corev1.HostAlias{{IP: "localhost"}} // the schema accepts it
 	create(t, client, bad)
 	seen.await(t, "the object that can never work", func(latest map[string]*kubeflowv1alpha1.PodDefault) bool {
 		return is(latest["bad"], kubeflowv1alpha1.ConditionAccepted, metav1.ConditionFalse)
 	})
-	awaitEvent(t, clients, "bad", "Invalid", "spec.selector")
+	awaitEvent(t, clients, "bad", "Invalid", "spec.hostAliases")
 
 	// Another replica becomes the leader and writes only what is new.
 	first.leader.lead(false)
