@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	frontdoor "github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
@@ -73,6 +74,7 @@ func TestKustomizationsAreGenerated(t *testing.T) {
 	for file, args := range map[string][]string{
 		"config/base/namespace.yaml":   {"--service", baseService, "--part", "namespace"},
 		"config/base/rbac.yaml":        {"--service", baseService, "--part", "rbac"},
+		"config/base/user-roles.yaml":  {"--service", baseService, "--part", "user-roles"},
 		"config/base/flowcontrol.yaml": {"--service", baseService, "--part", "flowcontrol"},
 		"config/base/workload.yaml": {
 			"--service", baseService, "--part", "workload", "--image", "sallyport:dev",
@@ -140,6 +142,13 @@ type chartRights struct {
 	// Connections are permissions for dataConnections of poddefault.
 	Connections []rbacv1.PolicyRule `json:"connections"`
 	Reports     []rbacv1.PolicyRule `json:"reports"` // for the controller poddefault-reports
+	// UserRoles are the ClusterRoles of users, by the end of their names.
+	UserRoles map[string]chartRole `json:"userRoles"`
+}
+
+type chartRole struct {
+	Labels map[string]string   `json:"labels"`
+	Rules  []rbacv1.PolicyRule `json:"rules"`
 }
 
 func TestRightsInTheChartAreGenerated(t *testing.T) {
@@ -181,6 +190,12 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	_, in := dataset.Settings{PluginsProfileConfigMap: "NAMESPACE/NAME"}.PolicyRules()
 	rights.Profile = in["NAMESPACE"]
 	rights.Console = console.PolicyRules()
+	rights.UserRoles = map[string]chartRole{}
+	for _, object := range deployment.UserRoles("NAME") {
+		role := object.(*rbacv1.ClusterRole)
+		delete(role.Labels, registration.ManagedByLabel) // the chart has its own labels
+		rights.UserRoles[strings.TrimPrefix(role.Name, "NAME-")] = chartRole{role.Labels, role.Rules}
+	}
 	if len(rights.Authority) == 0 {
 		t.Fatal("there is no Role for the authority")
 	}

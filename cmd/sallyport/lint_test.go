@@ -118,11 +118,11 @@ func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
 		"installed in a shared namespace":  {"--service", service, "--image", "x", "--config", configured(t, "registration: {sharedNamespace: true}\n"), "--webhooks", "*"},
 		"installed to fail open":           {"--service", service, "--image", "x", "--failure-policy", "Ignore", "--webhooks", "*"},
 		"installed in place of Kubeflow's": append([]string{"--image", "x", "--secure-port", "4443", "--priority-class", ""}, kubeflowFlags...),
-		"installed beside the API server":  {"--url", "https://127.0.0.1:9443", "--registration", "manifest", "--part", "crd,rbac,flowcontrol"},
+		"installed beside the API server":  {"--url", "https://127.0.0.1:9443", "--registration", "manifest", "--part", "crd,rbac,user-roles,flowcontrol"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if slices.Contains(args, "--image") {
-				args = append(args, "--part", "namespace,crd,rbac,flowcontrol,workload,configurations")
+				args = append(args, "--part", "namespace,crd,rbac,user-roles,flowcontrol,workload,configurations")
 			}
 			printed := sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t)
 			if got := linted(t, printed, exitOK, "-f", "-"); len(got.Checked) == 0 {

@@ -42,17 +42,17 @@ func newManifestsCommand() *cobra.Command {
 		Long: "Print YAML for kubectl apply, derived from the definitions that serve uses. Pass the flags of serve: the\n" +
 			"printed RBAC grants what such a server needs.\n\n" +
 			"A server that registers itself (serve --registration api, the default) needs --part\n" +
-			"crd,rbac,flowcontrol; it writes the webhook configurations when it is ready. Print them for\n" +
+			"crd,rbac,user-roles,flowcontrol; it writes the webhook configurations when it is ready. Print them for\n" +
 			"--registration none, and apply them once the server is up: if the server of a webhook configuration does\n" +
 			"not respond, no pods can be created.\n\n" +
 			"With --mode policy, print the PodDefaults of files as policies that the API server of Kubernetes 1.36 or\n" +
 			"later evaluates itself, instead of a server. Comments list their limitations. A PodDefault that would\n" +
 			"silently behave differently than with the webhook is an error.",
 		Example: "  # everything for a server in a cluster that registers itself\n" +
-			"  sallyport manifests --service sallyport-system/sallyport --part namespace,crd,rbac,flowcontrol,workload \\\n" +
+			"  sallyport manifests --service sallyport-system/sallyport --part namespace,crd,rbac,user-roles,flowcontrol,workload \\\n" +
 			"    --image registry.example.com/sallyport:v1 | kubectl apply -f -\n\n" +
 			"  # for a running server that registers itself\n" +
-			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,flowcontrol | kubectl apply -f -\n\n" +
+			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,user-roles,flowcontrol | kubectl apply -f -\n\n" +
 			"  # once a server with --registration none is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -\n\n" +
 			"  # injection by the API server itself\n" +

@@ -47,6 +47,7 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-projectlimit,-dataset"},
 		"rbac-with-datasets-and-no-sidecars": {"--part", "rbac", "--service", service, "--config", "testdata/dataset.yaml"},
 		"configurations-with-the-older-mode": {"--part", "configurations", "--service", service, "--config", "testdata/dataset.yaml"},
+		"user-roles":                         {"--part", "user-roles", "--service", service},
 		"flowcontrol":                        {"--part", "flowcontrol", "--service", service},
 		"configurations-with-a-backstop":     {"--part", "configurations", "--service", service, "--config", configured(t, "webhooks: [{name: poddefault, settings: {guard: Backstop}}]\n"), "--namespace-selector", "team"},
 		"configurations-of-every-webhook":    {"--part", "configurations", "--service", service, "--webhooks", "*"},
@@ -123,7 +124,7 @@ func TestPartsAreThoseThatWereAskedFor(t *testing.T) {
 	for _, tc := range []struct {
 		args, want []string
 	}{
-		{[]string{"--service", service}, slices.Concat(definitions, rights, []string{"PriorityLevelConfiguration", "FlowSchema"}, configurations)},
+		{[]string{"--service", service}, slices.Concat(definitions, rights, []string{"ClusterRole", "ClusterRole", "PriorityLevelConfiguration", "FlowSchema"}, configurations)},
 		{[]string{"--service", service, "--part", "configurations", "--part", "crd"}, slices.Concat(definitions, configurations)},
 		{[]string{"--service", service, "--part", "rbac,configurations"}, slices.Concat(rights, configurations)},
 		{[]string{"--part", "crd"}, definitions}, // needs no settings of the server
@@ -190,10 +191,10 @@ func TestCAFileBecomesTheCABundle(t *testing.T) {
 
 func TestProblemsInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests").wantError(t, "--service or --url is required")
-	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, flowcontrol, workload or configurations")
+	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
-		`--part "crds": choose namespace, crd, rbac, flowcontrol, workload or configurations`, `--service: Invalid value: "webhooks": write NAMESPACE/NAME`,
+		`--part "crds": choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations`, `--service: Invalid value: "webhooks": write NAMESPACE/NAME`,
 		`--failure-policy: Unsupported value: "ignore": supported values: "Fail", "Ignore"`, `--service-account "R2D2"`, `--authority-secret: Invalid value: "x": write NAMESPACE/NAME`)
 }
 

@@ -23,6 +23,7 @@ const (
 	partNamespace      = "namespace"
 	partCRD            = "crd"
 	partRBAC           = "rbac"
+	partUserRoles      = "user-roles"
 	partFlowControl    = "flowcontrol"
 	partWorkload       = "workload"
 	partConfigurations = "configurations"
@@ -30,9 +31,9 @@ const (
 
 var (
 	// AllParts lists all parts.
-	AllParts = []string{partNamespace, partCRD, partRBAC, partFlowControl, partWorkload, partConfigurations}
+	AllParts = []string{partNamespace, partCRD, partRBAC, partUserRoles, partFlowControl, partWorkload, partConfigurations}
 	// DefaultParts do not depend on how the server runs.
-	DefaultParts = []string{partCRD, partRBAC, partFlowControl, partConfigurations}
+	DefaultParts = []string{partCRD, partRBAC, partUserRoles, partFlowControl, partConfigurations}
 )
 
 // Manifests are the objects of an installation.
@@ -114,6 +115,9 @@ func (m *Manifests) Objects() ([]runtime.Object, error) {
 			return nil, err
 		}
 		objects = append(objects, rights...)
+	}
+	if slices.Contains(m.Parts, partUserRoles) && m.Server.Has("poddefault") {
+		objects = append(objects, UserRoles(config.Name)...)
 	}
 	if slices.Contains(m.Parts, partFlowControl) {
 		objects = append(objects, flowControl(config, m.ServiceAccount)...)

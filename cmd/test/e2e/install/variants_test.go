@@ -113,19 +113,20 @@ var variants = map[string]variant{
 	"callers and readers whom the API server allows": {
 		values: "{authentication: {mode: delegated}, metrics: {authentication: delegated, serviceMonitor: {enabled: true}}}",
 	},
-	"private paths":           {values: "authentication: {privatePaths: true}"},
-	"paths for everybody":     {values: "authentication: {privatePaths: false}"},
-	"paths for some":          {values: "authentication: {privatePaths: some}", refused: "privatePaths"},
-	"a log in JSON":           {values: "log: {level: debug, format: json}"},
-	"a shorter drain":         {values: "drain: {minSeconds: 5, maxSeconds: 30}"},
-	"ports":                   {values: "{port: 10250, service: {port: 8443, annotations: {a: b}}}", manifests: append([]string{"--secure-port", "10250", "--service", system + "/sallyport:8443"}, owned...)},
-	"an account of its own":   {values: "serviceAccount: {name: robot, annotations: {a: b}}", manifests: append([]string{"--service-account", "robot"}, owned...)},
-	"rights of somebody else": {values: "{serviceAccount: {create: false, name: robot}, rbac: {create: false}}"},
-	"no definitions":          {values: "crds: {install: false}"},
-	"definitions that go":     {values: "crds: {keep: false}", manifests: owned},
-	"other resources":         {values: "resources: {requests: {cpu: '1'}, limits: {memory: 1Gi}}"},
-	"no priority":             {values: "priorityClassName: ''", manifests: append([]string{"--priority-class", ""}, owned...)},
-	"another priority":        {values: "priorityClassName: system-node-critical", manifests: append([]string{"--priority-class", "system-node-critical"}, owned...)},
+	"private paths":                   {values: "authentication: {privatePaths: true}"},
+	"paths for everybody":             {values: "authentication: {privatePaths: false}"},
+	"paths for some":                  {values: "authentication: {privatePaths: some}", refused: "privatePaths"},
+	"a log in JSON":                   {values: "log: {level: debug, format: json}"},
+	"a shorter drain":                 {values: "drain: {minSeconds: 5, maxSeconds: 30}"},
+	"ports":                           {values: "{port: 10250, service: {port: 8443, annotations: {a: b}}}", manifests: append([]string{"--secure-port", "10250", "--service", system + "/sallyport:8443"}, owned...)},
+	"an account of its own":           {values: "serviceAccount: {name: robot, annotations: {a: b}}", manifests: append([]string{"--service-account", "robot"}, owned...)},
+	"rights of somebody else":         {values: "{serviceAccount: {create: false, name: robot}, rbac: {create: false}}"},
+	"roles of users stay as they are": {values: "rbac: {userRoles: false}"},
+	"no definitions":                  {values: "crds: {install: false}"},
+	"definitions that go":             {values: "crds: {keep: false}", manifests: owned},
+	"other resources":                 {values: "resources: {requests: {cpu: '1'}, limits: {memory: 1Gi}}"},
+	"no priority":                     {values: "priorityClassName: ''", manifests: append([]string{"--priority-class", ""}, owned...)},
+	"another priority":                {values: "priorityClassName: system-node-critical", manifests: append([]string{"--priority-class", "system-node-critical"}, owned...)},
 	"certain nodes": {values: "{nodeSelector: {a: b}, tolerations: [{operator: Exists}], affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: " +
 		"[{weight: 1, podAffinityTerm: {topologyKey: rack, labelSelector: {matchLabels: {a: b}}}}]}}, topologySpreadConstraints: " +
 		"[{maxSkew: 2, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {a: b}}}]}"},
@@ -204,7 +205,7 @@ func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
 	server.namespace(t, restricted, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	printed := func(t *testing.T, config string, args []string) []*unstructured.Unstructured {
 		t.Helper()
-		all := []string{"manifests", "--part", "crd,rbac,flowcontrol,workload"}
+		all := []string{"manifests", "--part", "crd,rbac,user-roles,flowcontrol,workload"}
 		if !slices.Contains(args, "--service") {
 			all = append(all, "--service", system+"/sallyport")
 		}
