@@ -326,7 +326,8 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@$(MAKE) --no-print-directory faults
 
 .PHONY: lint
-lint: ## Run golangci-lint as pinned in tools/lint/go.mod
+lint: ## Run golangci-lint as pinned in tools/lint/go.mod, and Kubernetes' linter over the API types
+	@echo "kube-api-linter"; $(GO) -C tools/apilint run . exceptions.yaml "$(CURDIR)" ./api/kubeflow/... ./api/sallyport/...
 	@set -e; for m in . $(other_modules); do \
 		echo "golangci-lint run in $$m"; \
 		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done

@@ -18,7 +18,9 @@ import (
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.rollout.step`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type PodDefaultRevision struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every Kubernetes object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	RevisionContent `json:",inline"`
@@ -34,7 +36,9 @@ type PodDefaultRevision struct {
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.rollout.step`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterPodDefaultRevision struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is that of every Kubernetes object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	RevisionContent `json:",inline"`
