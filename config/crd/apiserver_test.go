@@ -154,8 +154,8 @@ func TestPodDefaultOnARealAPIServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, ok := stored.Object["status"]; ok {
-			t.Errorf("a create stored the status %v", status)
+		if diff := cmp.Diff(map[string]any{"observedGeneration": int64(-1)}, stored.Object["status"]); diff != "" {
+			t.Errorf("a create stored the status (-default +stored):\n%s", diff)
 		}
 		stored.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		if stored, err = client.UpdateStatus(t.Context(), stored, metav1.UpdateOptions{}); err != nil {

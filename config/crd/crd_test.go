@@ -168,6 +168,7 @@ func TestListsOfOursHaveATypeAndKubeflowsTheTypesOfKubeflow(t *testing.T) {
 	}
 	wantDefaults := []string{`ClusterPodDefault.spec.imagePullSecrets[].name ""`}
 	for _, kind := range []string{"PodDefault", "ClusterPodDefault"} {
+		wantDefaults = append(wantDefaults, kind+`.status {"observedGeneration":-1}`) // kstatus: in progress
 		for _, each := range []string{
 			`conflictPolicy "Kubeflow"`, `initContainers[].ports[].protocol "TCP"`, `mode "Enforce"`, `ports[].protocol "TCP"`, `priority 0`, `revisionHistoryLimit 5`,
 			`rollout.by "Workload"`, `rollout.maxFailedPercent 10`, `rollout.steps[].percent 100`, `sidecars[].ports[].protocol "TCP"`,

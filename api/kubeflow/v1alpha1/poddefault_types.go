@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.conflictPolicy`
 // +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.spec.selector.matchLabels`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Conflicting",type=string,JSONPath=`.status.conditions[?(@.type=="Conflicting")].status`
 // +kubebuilder:printcolumn:name="Current",type=integer,priority=1,JSONPath=`.status.pods.current`
@@ -41,6 +42,7 @@ type PodDefault struct {
 
 	// status is written by Sallyport, and only through the status subresource. (+sallyport)
 	// +optional
+	// +kubebuilder:default={observedGeneration:-1}
 	Status PodDefaultStatus `json:"status,omitempty"`
 }
 
@@ -615,6 +617,13 @@ const (
 
 // The types of conditions in a status.
 const (
+	// ConditionReady sums up the others for tools, by the rules of kstatus: True if the object
+	// is applied as it says, or its rollout waits for a promotion; Unknown while a rollout goes
+	// on; False if the object cannot work or its rollout is stuck.
+	ConditionReady = "Ready"
+	// ConditionStalled exists, and is True, while Ready is False and does not become True
+	// by itself. Tools take such an object as failed.
+	ConditionStalled = "Stalled"
 	// ConditionAccepted is True if the object is valid. If False, the message lists every
 	// problem.
 	ConditionAccepted = "Accepted"
@@ -632,7 +641,7 @@ const (
 // PodDefaultStatus is the observed state of a PodDefault.
 type PodDefaultStatus struct {
 	// observedGeneration is the metadata.generation that the conditions were computed for.
-	// (+sallyport)
+	// -1: for none yet. (+sallyport)
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

@@ -23,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.conflictPolicy`
 // +kubebuilder:printcolumn:name="Mode",type=string,priority=1,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Selector",type=string,priority=1,JSONPath=`.spec.selector.matchLabels`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Conflicting",type=string,JSONPath=`.status.conditions[?(@.type=="Conflicting")].status`
 // +kubebuilder:printcolumn:name="Current",type=integer,priority=1,JSONPath=`.status.pods.current`
@@ -42,6 +43,7 @@ type ClusterPodDefault struct {
 
 	// status is written by Sallyport, and only through the status subresource.
 	// +optional
+	// +kubebuilder:default={observedGeneration:-1}
 	Status kubeflowv1alpha1.PodDefaultStatus `json:"status,omitempty"`
 }
 

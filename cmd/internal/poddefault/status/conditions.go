@@ -21,6 +21,9 @@ const (
 	namedProblems = 5
 )
 
+// reasonNoRoom is a reason of the condition Accepted.
+const reasonNoRoom = "NoRoomInIndex"
+
 // desired returns the conditions that an object should have.
 func (r *reconciler) desired(o *node) []metav1.Condition {
 	var omitted []string
@@ -32,7 +35,7 @@ func (r *reconciler) desired(o *node) []metav1.Condition {
 		conditions[i].ObservedGeneration = o.Generation()
 		conditions[i].Message = cut(conditions[i].Message)
 	}
-	return conditions
+	return append(conditions, readiness(o.status, conditions[0], o.Rolls(), o.Revision())...)
 }
 
 // accepted returns the condition for whether the object is applied. Unconnected
@@ -47,7 +50,7 @@ func accepted(o *object, unconnected error, omitted []string) metav1.Condition {
 	case unconnected != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotConnected", unconnected.Error()
 	case len(omitted) > 0:
-		c.Reason = "NoRoomInIndex"
+		c.Reason = reasonNoRoom
 		c.Message = "it is applied, but the index of the backstop has no room for it in " + listed(omitted, namedOthers) +
 			": pods there that have a label it selects by, or all if there is none, are rejected unless another object was considered for them; delete PodDefaults that are not used"
 	case len(o.warnings) > 0:
@@ -111,6 +114,9 @@ func cut(text string) string {
 func (o *object) outdated(conditions []metav1.Condition) bool {
 	status := o.status
 	if status.ObservedGeneration != o.Generation() || !o.rolls && status.CurrentRevision != o.Revision() {
+		return true
+	}
+	if meta.FindStatusCondition(status.Conditions, kubeflowv1alpha1.ConditionStalled) != nil && meta.FindStatusCondition(conditions, kubeflowv1alpha1.ConditionStalled) == nil {
 		return true
 	}
 	return slices.ContainsFunc(conditions, func(want metav1.Condition) bool {

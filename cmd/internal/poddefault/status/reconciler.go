@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -287,9 +286,7 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 		next.CurrentRevision = n.Revision()
 	}
 	next.ObservedGeneration = n.Generation()
-	for _, condition := range conditions {
-		meta.SetStatusCondition(&next.Conditions, condition)
-	}
+	setConditions(next, conditions)
 	return n.object, next, 0
 }
 

@@ -217,7 +217,7 @@ func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 	r.set(podDefault("team-a", "x", "p", "1"))
 	r.compareNow()
 	o, next, _ := r.next(k)
-	if o == nil || len(next.Conditions) != 3 || next.ObservedGeneration != 1 {
+	if o == nil || len(next.Conditions) != 4 || next.ObservedGeneration != 1 {
 		t.Fatalf("nothing is written: %+v", next)
 	}
 	r.written(o, next, "2", nil)

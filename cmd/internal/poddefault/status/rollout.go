@@ -191,6 +191,7 @@ func (r *roller) roll(ctx context.Context, c *poddefault.Compiled) (again time.D
 
 // show writes a status that differs.
 func (r *roller) show(ctx context.Context, c *poddefault.Compiled, next *kubeflowv1alpha1.PodDefaultStatus) error {
+	setReadiness(next, c.Rolls(), c.Revision(), c.Generation())
 	if equality.Semantic.DeepEqual(c.Status(), next) {
 		return nil
 	}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
+)
+
+// A repository is what a GitOps tool applies, by server-side apply under its own name.
+type repository struct {
+	t      *testing.T
+	e      *env
+	folder string
+}
+
+func (r *repository) kubectl(stdin []byte, args ...string) ([]byte, error) {
+	command := exec.CommandContext(r.t.Context(), kubectl(), append([]string{"--kubeconfig", r.e.kubeconfig}, args...)...)
+	command.Stdin = bytes.NewReader(stdin)
+	return command.CombinedOutput()
+}
+
+// commit writes a file, and applies the whole repository.
+func (r *repository) commit(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.folder, name), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if out, err := r.kubectl(nil, "apply", "--server-side", "--field-manager", "gitops", "-f", r.folder); err != nil {
+		r.t.Fatalf("applying %s: %v\n%s", name, err, out)
+	}
+}
+
+// unchanged fails if anything in the cluster differs from what was applied.
+func (r *repository) unchanged(after string) {
+	r.t.Helper()
+	if out, err := r.kubectl(nil, "diff", "--server-side", "--field-manager", "gitops", "-f", r.folder); err != nil {
+		r.t.Errorf("after %s there is drift: %v\n%.3000s", after, err, out)
+	}
+}
+
+// wait is `kubectl wait`.
+func (r *repository) wait(condition, object string) {
+	r.t.Helper()
+	if out, err := r.kubectl(nil, "wait", "--for=condition="+condition, object, "--timeout=120s", "--namespace", "gitops"); err != nil {
+		r.t.Errorf("kubectl wait --for=condition=%s %s: %v\n%s", condition, object, err, out)
+	}
+}
+
+// TestGitOps applies the chart, the kustomization, PodDefaults and ClusterPodDefaults, and lets the server
+// do all that it does to objects. What was applied stays as it was. The API server is its own, because
+// the chart and the kustomization are installed in it.
+func TestGitOps(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
+	name := e.namespace(t, "gitops")
+	r := &repository{t, e, t.TempDir()}
+	top, err := lab.Top()
+	if err != nil {
+		t.Fatal(err)
+	}
+	render := func(program string, args ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), lab.Binary(t, program), args...).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", program, err)
+		}
+		return string(out)
+	}
+	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-chart"}})
+	// Both have the definitions: of the chart, they are left out.
+	r.commit("0-kustomization.yaml", render("kustomize", "build", filepath.Join(top, "config/base")))
+	r.commit("1-chart.yaml", render("helm", "template", "hooks", filepath.Join(top, "charts/sallyport"), "--namespace", "of-chart",
+		"--set", "image.repository=x", "--set", "crds.install=false"))
+	r.unchanged("the installation")
+
+	// An invalid object, from before the server.
+	invalid := envPodDefault(name, "invalid")
+	invalid.Spec.HostAliases = []corev1.HostAlias{{IP: "localhost"}}
+	e.create(t, invalid)
+	const everywhere = `---
+apiVersion: sallyport.io/v1alpha1
+kind: ClusterPodDefault
+metadata: {name: everywhere}
+spec:
+  selector: {matchLabels: {everywhere: "true"}}
+  namespaceSelector: {matchLabels: {e2e: gitops}}
+  env: [{name: PROXY, value: http://proxy}]
+  ports: [{containerPort: 9090}]
+`
+	spec := func(value, promotion string) string {
+		return `apiVersion: kubeflow.org/v1alpha1
+kind: PodDefault
+metadata: {name: staged, namespace: gitops}
+spec:
+  selector: {matchLabels: {staged: "true"}}
+  env: [{name: VERSION, value: "` + value + `"}]
+  rollout:
+    steps: [{percent: 10}, {percent: 50}]
+` + promotion
+	}
+	r.commit("2-poddefaults.yaml", spec("1", "")+everywhere)
+	secret := name + "/authority"
+	s := e.serve(t, name, "--controllers=*", "--authority-secret", secret)
+	for _, object := range []string{"poddefault/staged", "clusterpoddefault/everywhere"} {
+		r.wait("Ready", object)
+	}
+	r.wait("Ready=False", "poddefault/invalid")
+	r.wait("Stalled", "poddefault/invalid")
+	r.unchanged("the first status")
+
+	ready := func(reason string) *kubeflowv1alpha1.PodDefault {
+		t.Helper()
+		pd := &kubeflowv1alpha1.PodDefault{}
+		eventually(t, "the reason "+reason, func(ctx context.Context) (bool, error) {
+			if err := e.client.Get(ctx, client.ObjectKey{Namespace: name, Name: "staged"}, pd); err != nil {
+				return false, err
+			}
+			c := meta.FindStatusCondition(pd.Status.Conditions, kubeflowv1alpha1.ConditionReady)
+			return c != nil && c.Reason == reason && c.ObservedGeneration == pd.Generation && pd.Status.ObservedGeneration == pd.Generation, nil
+		})
+		return pd
+	}
+	r.commit("2-poddefaults.yaml", spec("2", "")+everywhere)
+	second := ready("AwaitingPromotion")
+	if second.Status.Rollout.Step != 1 {
+		t.Errorf("in step %d", second.Status.Rollout.Step)
+	}
+	r.unchanged("the first step of a rollout")
+	promote := func(step string) string {
+		return "    promotion: {revision: " + second.Status.CurrentRevision + step + "}\n"
+	}
+	r.commit("2-poddefaults.yaml", spec("2", promote(", step: 2"))+everywhere)
+	eventually(t, "the second step", func(ctx context.Context) (bool, error) {
+		return ready("AwaitingPromotion").Status.Rollout.Step == 2, nil
+	})
+	r.unchanged("a promotion to the second step")
+	r.commit("2-poddefaults.yaml", spec("2", promote(""))+everywhere)
+	ready("Applied")
+	r.unchanged("the end of a rollout")
+	r.commit("2-poddefaults.yaml", spec("1", "")+everywhere)
+	if got := ready("AwaitingPromotion").Status; got.Rollout.StableRevision != second.Status.CurrentRevision {
+		t.Errorf("a rollback over revision %s", got.Rollout.StableRevision)
+	}
+	r.unchanged("a rollback by a commit")
+	r.commit("2-poddefaults.yaml", spec("1", "    abortedRevision: "+ready("AwaitingPromotion").Status.CurrentRevision+"\n")+everywhere)
+	ready("RolloutAborted")
+	r.wait("Stalled", "poddefault/staged")
+	r.unchanged("an abortion by a commit")
+	r.commit("2-poddefaults.yaml", spec("2", "")+everywhere)
+	ready("Applied")
+
+	// Healing, another authority, another start.
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration); err != nil {
+		t.Fatal(err)
+	}
+	before := configuration.Webhooks[0].ClientConfig.CABundle
+	if err := e.client.Delete(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the configuration to be written again", func(ctx context.Context) (bool, error) {
+		return client.IgnoreNotFound(e.client.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)) == nil && configuration.UID != "", nil
+	})
+	r.unchanged("the healing of a webhook configuration")
+	if out, err := exec.CommandContext(t.Context(), e.binary, "certificates", "rotate", "--authority-secret", secret, "--kubeconfig", e.kubeconfig).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	eventually(t, "another CA bundle", func(ctx context.Context) (bool, error) {
+		err := e.client.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)
+		return err == nil && !bytes.Equal(configuration.Webhooks[0].ClientConfig.CABundle, before), err
+	})
+	r.unchanged("a rotation of the authority")
+	s.stop(t)
+	e.serve(t, name, "--controllers=*", "--authority-secret", secret)
+	e.create(t, simplePod(name, "after"))
+	r.unchanged("a restart")
+
+	// What somebody else changes is drift.
+	if out, err := r.kubectl(nil, "patch", "poddefault/staged", "--namespace", name, "--type", "merge", "--patch", `{"spec":{"env":[{"name":"VERSION","value":"3"}]}}`); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := r.kubectl(nil, "diff", "--server-side", "--force-conflicts", "--field-manager", "gitops", "-f", r.folder); err == nil {
+		t.Errorf("kubectl diff does not see a variable with another value:\n%s", out)
+	}
+}
