@@ -26,6 +26,7 @@ type repository struct {
 	t      *testing.T
 	e      *env
 	folder string
+	argo   string // program of cmd/test/gitops/engine
 }
 
 func (r *repository) kubectl(stdin []byte, args ...string) ([]byte, error) {
@@ -51,6 +52,37 @@ func (r *repository) unchanged(after string) {
 	if out, err := r.kubectl(nil, "diff", "--server-side", "--field-manager", "gitops", "-f", r.folder); err != nil {
 		r.t.Errorf("after %s there is drift: %v\n%.3000s", after, err, out)
 	}
+	if out, err := r.engine(); err != nil {
+		r.t.Errorf("after %s Argo CD shows drift: %v\n%.3000s", after, err, out)
+	}
+}
+
+// engine compares with the engine of Argo CD.
+func (r *repository) engine() ([]byte, error) {
+	r.t.Helper()
+	live, err := r.kubectl(nil, "get", "-f", r.folder, "-o", "yaml")
+	if err != nil {
+		return live, err
+	}
+	files, err := filepath.Glob(filepath.Join(r.folder, "*.yaml")) // sorted, as kubectl reads them
+	if err != nil {
+		return nil, err
+	}
+	var applied []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		applied = append(append(applied, "\n---\n"...), text...)
+	}
+	folder := r.t.TempDir()
+	for name, text := range map[string][]byte{"applied.yaml": applied, "live.yaml": live} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return exec.CommandContext(r.t.Context(), r.argo, filepath.Join(folder, "applied.yaml"), filepath.Join(folder, "live.yaml")).CombinedOutput()
 }
 
 // wait is `kubectl wait`.
@@ -68,10 +100,17 @@ func TestGitOps(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, sallyporttest.WithAPIServerFlag("disable-admission-plugins"))
 	name := e.namespace(t, "gitops")
-	r := &repository{t, e, t.TempDir()}
 	top, err := lab.Top()
 	if err != nil {
 		t.Fatal(err)
+	}
+	r := &repository{t, e, t.TempDir(), filepath.Join(t.TempDir(), "engine")}
+	// It is in a module of its own, whose first build takes minutes.
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", r.argo, ".")
+	build.Dir = filepath.Join(top, "cmd/test/gitops/engine")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	render := func(program string, args ...string) string {
 		t.Helper()
@@ -196,5 +235,8 @@ spec:
 	}
 	if out, err := r.kubectl(nil, "diff", "--server-side", "--force-conflicts", "--field-manager", "gitops", "-f", r.folder); err == nil {
 		t.Errorf("kubectl diff does not see a variable with another value:\n%s", out)
+	}
+	if out, err := r.engine(); err == nil {
+		t.Errorf("Argo CD does not see a variable with another value:\n%s", out)
 	}
 }
