@@ -25,7 +25,7 @@ const (
 // with Stalled, in progress unless Ready is True, and current otherwise. A rollout that waits for a
 // person is Ready, because a tool that waited for it would never apply the promotion.
 //
-// Accepted is the condition for the object as it is now, current the name of its revision.
+// Accepted is the condition for the current generation, current the name of its revision.
 func readiness(status *kubeflowv1alpha1.PodDefaultStatus, accepted metav1.Condition, rollout *kubeflowv1alpha1.Rollout, current string) []metav1.Condition {
 	ready, stalled := readyOf(status, accepted, rollout, current)
 	ready.Type, ready.ObservedGeneration = kubeflowv1alpha1.ConditionReady, accepted.ObservedGeneration
