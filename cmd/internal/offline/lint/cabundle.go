@@ -16,7 +16,7 @@ func caBundle() Rule {
 		ID: "ca-bundle", Group: groupReach, Severities: []Severity{Error, Warning}, Source: "practice; Go's TLS client",
 		What: "The caBundle is set or injected, parses, is valid for 30 more days, and signs the serving certificate, whose name is <service>.<namespace>.svc.",
 		Why:  "Otherwise TLS fails, and every call with it. During a rotation, more than one CA is correct.",
-		Fix:  "Write the CA of the serving certificate into caBundle, or let cert-manager or the server itself do it; renew certificates that expire soon.",
+		Fix:  "Write the CA of the serving certificate into caBundle, or let cert-manager or the server itself do it; renew certificates that expire soon. A GitOps tool must ignore a caBundle that another component writes: see docs/gitops.md.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				config := w.ClientConfig
