@@ -46,13 +46,11 @@ func meaning(spec jsontext.Value, namespaces *metav1.LabelSelector, allowExclude
 	if err := json.Unmarshal(spec, &members); err != nil { // encoded by this program
 		return spec
 	}
+	meta.DropDefaults(members)
 	for name, value := range members {
 		switch {
-		case slices.Contains(notMeant, name), meta.IsDefault(name, string(value)),
-			name != "selector" && string(value) == "{}":
+		case slices.Contains(notMeant, name), name != "selector" && string(value) == "{}":
 			delete(members, name)
-		case name == "ports": // the default of a key; no member of a port is a map
-			members[name] = bytes.ReplaceAll(value, []byte(`,"protocol":"TCP"`), nil)
 		}
 	}
 	if namespaces != nil && len(namespaces.MatchLabels)+len(namespaces.MatchExpressions) > 0 {

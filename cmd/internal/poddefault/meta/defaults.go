@@ -3,6 +3,10 @@
 package meta
 
 import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
@@ -15,15 +19,15 @@ func PolicyOf(spec *kubeflowv1alpha1.PodDefaultSpec) kubeflowv1alpha1.ConflictPo
 	return spec.ConflictPolicy
 }
 
-// IsDefault reports whether a member of an encoded spec has the schema's default, and so means
-// what its absence means. Defaults of fields that Go omits, and of fields that no revision has,
-// are not in it.
-func IsDefault(name, value string) bool {
-	switch name {
-	case "conflictPolicy":
-		return value == `"`+string(kubeflowv1alpha1.ConflictKubeflow)+`"`
-	case "mode":
-		return value == `"`+string(kubeflowv1alpha1.ModeEnforce)+`"`
+// DropDefaults removes from the members of an encoded spec what has the schema's default, and so
+// means what its absence means. Fields that Go omits, and those that no revision has, are left alone.
+func DropDefaults(members map[string]jsontext.Value) {
+	for name, value := range map[string]string{"conflictPolicy": string(kubeflowv1alpha1.ConflictKubeflow), "mode": string(kubeflowv1alpha1.ModeEnforce)} {
+		if string(members[name]) == `"`+value+`"` {
+			delete(members, name)
+		}
 	}
-	return false
+	if ports, ok := members["ports"]; ok { // no member of a port is a map with names of a user
+		members["ports"] = bytes.ReplaceAll(ports, []byte(`,"protocol":"TCP"`), nil)
+	}
 }
