@@ -81,6 +81,14 @@ func testInvalid(t *testing.T, config *rest.Config, namespace string) {
 			t.Errorf("%s: got %v, want a refusal of %s", invalid.Name, err, invalid.Path)
 		}
 	}
+	// What works is accepted, as a ClusterPodDefault too.
+	for _, pd := range valid(t) {
+		client, object := resourceOf(config, namespace, sallyportv1alpha1.ClusterPodDefaultKind)
+		object.Object["spec"] = asMap(t, pd.Spec)
+		if _, err := client.Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}); err != nil {
+			t.Errorf("%s: a ClusterPodDefault with its spec: %v", pd.Name, err)
+		}
+	}
 	if refused < 60 {
 		t.Errorf("%d objects are refused by the schema, want 60", refused)
 	}
