@@ -229,6 +229,27 @@ spec:
 	e.create(t, simplePod(name, "after"))
 	r.unchanged("a restart")
 
+	// Without Sallyport's own registration, the repository has the configurations.
+	const others = "gitops-others"
+	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: others}})
+	unregistered := e.start(t, others, "--registration", "none", "--authority-secret", others+"/ca")
+	unregistered.awaitReady(t)
+	authority := &corev1.Secret{}
+	if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: others, Name: "ca"}, authority); err != nil {
+		t.Fatal(err)
+	}
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, authority.Data[corev1.TLSCertKey], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	printed, err := exec.CommandContext(t.Context(), e.binary, "manifests", "--part", "configurations", "--url", unregistered.URL,
+		"--configuration-name", others, "--namespace-selector", "kubernetes.io/metadata.name="+others, "--ca-file", ca).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.commit("3-configurations.yaml", string(printed))
+	r.unchanged("configurations of the repository")
+
 	// What somebody else changes is drift.
 	if out, err := r.kubectl(nil, "patch", "poddefault/staged", "--namespace", name, "--type", "merge", "--patch", `{"spec":{"env":[{"name":"VERSION","value":"3"}]}}`); err != nil {
 		t.Fatalf("%v\n%s", err, out)
