@@ -174,9 +174,9 @@ type PodDefaultSpec struct {
 	// conflictPolicy defines what happens if this object conflicts with the pod or with a
 	// PodDefault applied before it. Deny rejects the pod; KeepPod keeps the existing value;
 	// Override replaces it with the value of this object; Skip applies nothing of this
-	// object. Kubeflow (the default) is Deny for all fields but four, which behave as in
-	// Kubeflow's webhook: serviceAccountName and automountServiceAccountToken override,
-	// command and args give way. (+sallyport)
+	// object. Kubeflow (the default) is Deny, except for what cannot conflict in Kubeflow's
+	// webhook: serviceAccountName and automountServiceAccountToken override, command and
+	// args give way, and tolerationSeconds replaces that of the pod. (+sallyport)
 	// +optional
 	// +kubebuilder:default=Kubeflow
 	ConflictPolicy ConflictPolicy `json:"conflictPolicy,omitempty"`
