@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
@@ -61,6 +62,8 @@ func (w *world) yaml(t *testing.T, b block) {
 		decode(t, b.text, &apiserverv1.AdmissionConfiguration{})
 	case "Config":
 		decode(t, b.text, &clientcmdv1.Config{})
+	case "Kustomization", "Application": // of Flux and Argo CD
+		decode(t, b.text, &unstructured.Unstructured{})
 	default:
 		w.be(t, installed)
 		namespace := "team-a"

@@ -461,7 +461,13 @@ func (c *cluster) kept(t *testing.T) map[string]any {
 	}
 	out := map[string]any{}
 	for _, item := range list.Items {
-		out[item.GetName()] = []any{item.GetUID(), item.Object["spec"]}
+		spec, _ := item.Object["spec"].(map[string]any)
+		for name, value := range map[string]any{"conflictPolicy": "Kubeflow", "mode": "Enforce", "priority": int64(0), "revisionHistoryLimit": int64(5)} {
+			if spec[name] == value { // the default of our definition
+				delete(spec, name)
+			}
+		}
+		out[item.GetName()] = []any{item.GetUID(), spec}
 	}
 	pod, err := c.client.CoreV1().Pods(profile).Get(t.Context(), "there-before", metav1.GetOptions{})
 	if err != nil {
