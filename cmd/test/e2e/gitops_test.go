@@ -154,7 +154,9 @@ spec:
 	}
 	r.commit("2-poddefaults.yaml", spec("1", "")+everywhere)
 	secret := name + "/authority"
-	s := e.serve(t, name, "--controllers=*", "--authority-secret", secret)
+	file := filepath.Join(t.TempDir(), "sallyport.yaml")
+	configuration(t, file, "- {name: poddefault, settings: {guard: Fail}}\n")
+	s := e.serve(t, name, "--controllers=*", "--authority-secret", secret, "--config", file)
 	for _, object := range []string{"poddefault/staged", "clusterpoddefault/everywhere"} {
 		r.wait("Ready", object)
 	}
@@ -204,26 +206,32 @@ spec:
 	ready("Applied")
 
 	// Healing, another authority, another start.
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration); err != nil {
+	registered := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(registered), registered); err != nil {
 		t.Fatal(err)
 	}
-	before := configuration.Webhooks[0].ClientConfig.CABundle
-	if err := e.client.Delete(t.Context(), configuration); err != nil {
+	before, deleted := registered.Webhooks[0].ClientConfig.CABundle, registered.UID
+	if err := e.client.Delete(t.Context(), registered); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the configuration to be written again", func(ctx context.Context) (bool, error) {
-		return client.IgnoreNotFound(e.client.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)) == nil && configuration.UID != "", nil
+		err := e.client.Get(ctx, client.ObjectKeyFromObject(registered), registered)
+		return err == nil && registered.UID != deleted, client.IgnoreNotFound(err)
 	})
 	r.unchanged("the healing of a webhook configuration")
 	if out, err := exec.CommandContext(t.Context(), e.binary, "certificates", "rotate", "--authority-secret", secret, "--kubeconfig", e.kubeconfig).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	eventually(t, "another CA bundle", func(ctx context.Context) (bool, error) {
-		err := e.client.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)
-		return err == nil && !bytes.Equal(configuration.Webhooks[0].ClientConfig.CABundle, before), err
+		err := e.client.Get(ctx, client.ObjectKeyFromObject(registered), registered)
+		return err == nil && !bytes.Equal(registered.Webhooks[0].ClientConfig.CABundle, before), err
 	})
 	r.unchanged("a rotation of the authority")
+	configuration(t, file, "- {name: poddefault, settings: {guard: Fail, authorizeAuthors: warn}}\n")
+	eventually(t, "the configuration to be reloaded", func(context.Context) (bool, error) {
+		return s.metric(t, `sallyport_config_reloads_total{result="success"}`) == "1", nil
+	})
+	r.unchanged("a reload")
 	s.stop(t)
 	e.serve(t, name, "--controllers=*", "--authority-secret", secret)
 	e.create(t, simplePod(name, "after"))
