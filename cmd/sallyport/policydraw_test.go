@@ -177,7 +177,7 @@ func drawnPodDefault(t *rapid.T, name string) *kubeflowv1alpha1.PodDefault {
 	s := &pd.Spec
 	s.Selector = drawnSelector(t)
 	s.Priority = int32(rapid.IntRange(-1, 1).Draw(t, "priority"))
-	s.ConflictPolicy = rapid.SampledFrom([]kubeflowv1alpha1.ConflictPolicy{"", "", kubeflowv1alpha1.ConflictDeny}).Draw(t, "conflict policy")
+	s.ConflictPolicy = rapid.SampledFrom([]kubeflowv1alpha1.ConflictPolicy{"", kubeflowv1alpha1.ConflictKubeflow, kubeflowv1alpha1.ConflictDeny}).Draw(t, "conflict policy")
 	s.Env = drawnList(t, "env", 2, drawnEnv, func(e corev1.EnvVar) string { return e.Name })
 	s.EnvFrom = drawnList(t, "envFrom", 2, drawnEnvFrom, envFromKey)
 	s.Volumes = drawnList(t, "volumes", 2, drawnVolume, func(v corev1.Volume) string { return v.Name })
