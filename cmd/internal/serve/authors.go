@@ -24,8 +24,6 @@ type PodDefaultSettings struct {
 	Authorize author.Mode `json:"authorizeAuthors"`
 	// Guard selects what happens to pods during an outage.
 	Guard Guard `json:"guard"`
-	// Narrow limits calls to pods with a label that a PodDefault selects.
-	Narrow bool `json:"narrow"`
 }
 
 func defaultPodDefaultSettings() PodDefaultSettings {
@@ -34,7 +32,7 @@ func defaultPodDefaultSettings() PodDefaultSettings {
 
 // Validate reports every problem, by the names that the fields have in a file.
 func (s PodDefaultSettings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate(), s.validateNarrow())
+	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate())
 }
 
 // authorsOf asks the API server what authors may do.

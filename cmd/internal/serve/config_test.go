@@ -201,7 +201,6 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"webhooks: [{name: poddefault, settings: {guard: Backstop}}]\ncontrollers: []":       "webhooks[0].settings.guard: Forbidden: a backstop needs the controller poddefault-index",
 		"webhooks: [{name: poddefault, settings: {guard: Backstop}}]\nregistration: {mode: manifest, staticManifestsDir: /a, url: 'https://a'}": "webhooks[0].settings.guard: Forbidden: a backstop is not for the registration mode manifest",
 		"webhooks: [{name: poddefault, settings: {guard: Open}}]":                                                                               `webhooks[0].settings.guard: Unsupported value: "Open": supported values: "Backstop", "Fail"`,
-		"webhooks: [{name: poddefault, settings: {narrow: true, freshness: Consistent}}]":                                                       "webhooks[0].settings.narrow: Forbidden: not with the freshness Consistent",
 		"webhooks: [{name: poddefault, settings: {authorizeAuthors: maybe}}]":                                                                   `webhooks[0].settings.authorizeAuthors: Unsupported value: "maybe"`,
 		"webhooks: [{name: servicetype, reinvocationPolicy: Never}]":                                                                            "reinvocationPolicy is for mutating webhooks",
 		"webhooks: [{name: imagepull, matchConditions: [{name: a b, expression: 'true'}]}]":                                                     "webhooks[0]: Invalid value: ",

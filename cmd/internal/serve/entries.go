@@ -13,7 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
-// defined returns the definitions of a built-in webhook, narrowed as configured.
+// defined returns the definitions of a built-in webhook, with the terms of its entry.
 func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) {
 	webhooks, err := b.webhooks(&c.Settings, from)
 	entry := c.entry(b.Name)

@@ -175,7 +175,6 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 	b.state.Store(state)
 	if l.file == "" {
 		out.Webhooks = state.webhooks
-		b.narrow(env, &out)
 		return out, nil
 	}
 	out.Registered = func() []admission.Webhook { return b.state.Load().webhooks }
@@ -188,7 +187,6 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 		b.paths[all[i].Name] = all[i].Path
 	}
 	out.Webhooks = all
-	b.narrow(env, &out)
 	return out, err
 }
 

@@ -33,7 +33,6 @@ func TestPodDefaultsUnderControl(t *testing.T) {
 		name string
 		run  func(*testing.T, *env)
 	}{
-		{"a narrowed webhook is called for the pods that have a label which PodDefaults select", testNarrow},
 		{"no PodDefault gives more than its author has", testEscalations},
 		{"what authors are asked can be a warning or nothing", testAuthorModes},
 		{"exemptions are for who has the verb, and end", testExemptions},
