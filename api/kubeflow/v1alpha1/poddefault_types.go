@@ -104,8 +104,8 @@ type PodDefaultSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.lowerAscii().startsWith('poddefault.admission.kubeflow.org/poddefault-') || k.lowerAscii().startsWith('poddefault.admission.kubeflow.org/skipped-') || k.lowerAscii().startsWith('sallyport.io/clusterpoddefault-') || k.lowerAscii().startsWith('sallyport.io/poddefaults') || k.lowerAscii().startsWith('kubernetes.io/limit-ranger'))",message="keys in which other components record what they did to the pod are reserved",reason=FieldValueForbidden
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// labels are added to the pod. An added label neither undoes nor prevents the selection
-	// of a PodDefault that already matched. Merge key: the key. Conflict: a different
+	// labels are added to the pod. An added label selects no other PodDefault, only
+	// ClusterPodDefaults without allowExclude. Merge key: the key. Conflict: a different
 	// value.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="each key must be a name part of at most 63 characters, optionally with a DNS subdomain and a slash before it"

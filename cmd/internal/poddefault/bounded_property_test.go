@@ -16,6 +16,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/wire/replay"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -120,7 +121,10 @@ func TestWhatAPodGetsIsBoundedWhateverIsDrawn(t *testing.T) {
 			}
 			continue
 		}
-		patched := cases.Apply(t, d.pod, resp)
+		patched, err := replay.WithManagedFields(cases.Apply(t, d.pod, resp), d.pod)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if again := handleFrom(t, patched, index); again.Allowed && !bytes.Equal(cases.Apply(t, patched, again), patched) {
 			t.Errorf("case %d: a second pass changes it again", seed)
 		} else if !again.Allowed {

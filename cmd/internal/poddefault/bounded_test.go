@@ -178,18 +178,6 @@ var hostiles = []hostile{
 		}
 		return rawPod("", `{"name":"c%d"}`, 1), pds
 	}, 2000, "", 400},
-	{"a chain of labels", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
-		var pds []*kubeflowv1alpha1.PodDefault
-		for i := range n {
-			pds = append(pds, hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
-				s.Labels = map[string]string{fmt.Sprint("l", i+1): "x"}
-				if i > 0 {
-					s.Selector.MatchLabels = map[string]string{fmt.Sprint("l", i): "x"}
-				}
-			}))
-		}
-		return rawPod("", `{"name":"c%d"}`, 1), pds
-	}, 2000, "PodDefault team-a/pd16 cannot be applied to pod p: its labels would select further PodDefaults", 0},
 	{"many PodDefaults", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
 		var pds []*kubeflowv1alpha1.PodDefault
 		for i := range n {
@@ -247,42 +235,6 @@ var hostiles = []hostile{
 	{"labels of a pod", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
 		return bytes.Replace(rawPod("", `{"name":"c%d"}`, 1), []byte(`"a":"b"`), []byte(times(n, `"l%d":""`)), 1), tiny
 	}, crowd, "more than 20000 labels or annotations", 5000},
-	{"labels of a pod, and a chain of labels beside objects that are skipped one after the other", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
-		var pds []*kubeflowv1alpha1.PodDefault
-		for i := range 15 {
-			pds = append(pds, hostileObject(fmt.Sprint("chain", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
-				s.Labels = map[string]string{fmt.Sprint("c", i+1): "x"}
-				if i > 0 {
-					s.Selector.MatchLabels = map[string]string{fmt.Sprint("c", i): "x"}
-				}
-			}))
-		}
-		for i := range 40 {
-			pds = append(pds, hostileObject(fmt.Sprintf("skip%02d", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
-				s.ConflictPolicy = kubeflowv1alpha1.ConflictSkip
-				s.Env = []corev1.EnvVar{{Name: fmt.Sprint("E", i), Value: "x"}, {Name: fmt.Sprint("E", i+1), Value: "y"}}
-			}))
-		}
-		for i := range 5000 { // that look for other values of the pod's labels
-			pds = append(pds, hostileObject(fmt.Sprint("other", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
-				s.Selector.MatchLabels = map[string]string{fmt.Sprint("l", i): "other"}
-			}))
-		}
-		return bytes.Replace(rawPod("", `{"name":"c%d"}`, 1), []byte(`"a":"b"`), []byte(times(n, `"l%d":""`)), 1), pds
-	}, 19_000, "merging it takes more comparisons", 0},
-	{"objects that become invalid one after the other", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
-		var pds []*kubeflowv1alpha1.PodDefault
-		for i := range n {
-			pds = append(pds, hostileObject(fmt.Sprintf("mounts%03d", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
-				s.Labels = map[string]string{fmt.Sprint("l", i): "x"}
-				s.VolumeMounts = []corev1.VolumeMount{{Name: fmt.Sprint("v", i), MountPath: fmt.Sprint("/v", i)}}
-			}), hostileObject(fmt.Sprintf("volume%03d", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
-				s.Selector.MatchLabels = map[string]string{fmt.Sprint("l", i): "x"}
-				s.Volumes = []corev1.Volume{{Name: fmt.Sprint("v", i+1)}}
-			}))
-		}
-		return rawPod("", `{"name":"c%d"}`, 1), pds
-	}, 250, "merging it takes more comparisons", 0},
 	{"labels that objects add", func(n int) ([]byte, []*kubeflowv1alpha1.PodDefault) {
 		var pds []*kubeflowv1alpha1.PodDefault
 		for i := range 10 {
@@ -426,7 +378,8 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 				raw, objects := c.make(n)
 				b := newBounds(t.Context())
 				md, _ := readMetadata(raw)
-				chosen, err := choose(&b, indexOf(objects...), testNamespace, &md, false, nil)
+				s := newMatcher(indexOf(objects...), testNamespace, &md, false, &b)
+				chosen, err := s.bySent()
 				if err != nil {
 					t.Fatal(err)
 				}

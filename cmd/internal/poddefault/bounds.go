@@ -33,9 +33,6 @@ const (
 	// maxSelected limits the total JSON size of their specs in bytes. They are decoded
 	// when a pod first selects them.
 	maxSelected = 4 << 20
-	// maxLabelRounds limits how often labels added by objects may select further
-	// objects.
-	maxLabelRounds = 16
 	// maxWork limits comparisons. The unit is one byte of decoded JSON. Other work
 	// counts by the time it takes.
 	maxWork = 4 << 20

@@ -92,7 +92,6 @@ type additions struct {
 	resources                  []quantity
 	overwrites                 bool                             // a field overwrites without a policy
 	clashes                    bool                             // see foresee.go
-	proxies                    bool                             // see withheld.go
 	template                   *kubeflowv1alpha1.PodDefaultSpec // to fill in for each pod
 }
 
@@ -254,7 +253,7 @@ func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.containers = compileList(c, containerKind, spec.Sidecars)
 	c.positions = spec.Positions
 	c.compileFields(spec)
-	c.clashes, c.proxies = c.mayClash(), c.hasProxies()
+	c.clashes = c.mayClash()
 }
 
 // Problem returns why the object can never work, or nil.

@@ -26,14 +26,14 @@ type conflict struct {
 	// alone is set if there is no other value to keep, for example where a label is
 	// missing: Keep then skips the object.
 	alone bool
-	// final is set if no policy resolves the conflict.
-	final bool
-	text  string
+	// way is how a conflict is resolved that no policy resolves; empty for others.
+	way  string
+	text string
 }
 
 // skippable reports whether the object's policy skips it.
 func (c *conflict) skippable() bool {
-	return !c.final && (c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod)
+	return c.way == "" && (c.object.policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.policy == kubeflowv1alpha1.ConflictKeepPod)
 }
 
 // denies reports whether a conflict denies the pod.
@@ -41,29 +41,23 @@ func (m *merge) denies() bool {
 	return slices.ContainsFunc(m.conflicts, func(c conflict) bool { return !c.skippable() })
 }
 
-// A skip is an object skipped because of a conflict.
-type skip struct {
-	object *Compiled
-	reason string
-}
-
 // skippedBefore returns the skippable objects that, according to the pod's annotations,
 // were skipped in this generation. An earlier call decided that, and its own changes to
 // the pod must not reverse it.
 //
 // Where exclusion is not allowed, that must have been an earlier call for this request.
-func skippedBefore(chosen choice, pod *metadata, b *bounds, skipped []skip) (more []skip) {
+func skippedBefore(chosen match, pod *metadata, b *bounds) (skipped []skip) {
 	for _, c := range chosen.objects {
-		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod && (c.template != nil || c.clashes)
-		if !skippable || c.problem != nil || c.audit || isSkipped(skipped, c) {
+		skippable := c.policy == kubeflowv1alpha1.ConflictSkip || c.policy == kubeflowv1alpha1.ConflictKeepPod
+		if !skippable || c.problem != nil || c.audit {
 			continue
 		}
 		mark := c.skipMark()
 		if strings.HasPrefix(pod.annotations.Get(mark), c.skipValue("")) && (c.allowExclude || !pod.past(b).came(mark)) {
-			more = append(more, skip{c, "it was before; remove the annotation " + mark + " to have it tried again"})
+			skipped = append(skipped, skip{object: c, reason: "it was before; remove the annotation " + mark + " to have it tried again"})
 		}
 	}
-	return more
+	return skipped
 }
 
 func isSkipped(skipped []skip, c *Compiled) bool {
@@ -71,8 +65,9 @@ func isSkipped(skipped []skip, c *Compiled) bool {
 }
 
 // settle applies the policy of c to a disagreement. It reports whether c's value
-// replaces the opponent's; a nil opponent is the pod.
-func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string) bool {
+// replaces the opponent's; a nil opponent is the pod. Since reports whether what there is was
+// put there by a later object, see [merge.replacedSince]; nil if nothing could be.
+func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place, detail string, since func() bool) bool {
 	if opponent == nil && m.excused(c, policy, place) {
 		return false
 	}
@@ -87,7 +82,9 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 		m.warn("%s: %s: replaced the pod's value", c, place)
 		return true
 	default:
-		m.deny(c, opponent, place, detail)
+		if since == nil || !since() {
+			m.deny(c, opponent, place, detail)
+		}
 	}
 	return false
 }
@@ -95,7 +92,7 @@ func (m *merge) settle(c, opponent *Compiled, policy kubeflowv1alpha1.ConflictPo
 // excused reports whether the pod keeps a value of its own that c disagrees with, because
 // an earlier version of c injected the pod.
 func (m *merge) excused(c *Compiled, policy kubeflowv1alpha1.ConflictPolicy, place string) bool {
-	if !c.allowExclude || !refuses(policy) || !m.changedSince(c) {
+	if !refuses(policy) || !m.changedSince(c) {
 		return false
 	}
 	m.warn("%s: %s: kept the value of an earlier revision", c, place)
@@ -103,24 +100,25 @@ func (m *merge) excused(c *Compiled, policy kubeflowv1alpha1.ConflictPolicy, pla
 }
 
 func (m *merge) deny(c, opponent *Compiled, place, detail string) {
-	if opponent != nil && opponent.title != c.title && opponent.alternative(c) {
+	found := conflict{object: c, opponent: opponent}
+	if opponent != nil && opponent.title != c.title && opponent.alternative(c) && !found.skippable() {
 		return // both select the pod, which is the whole message
 	}
 	if opponent != nil {
-		m.conflict(conflict{object: c, opponent: opponent}, "%s: %s", bothSet(opponent, c, place), detail)
+		m.conflict(found, "%s: %s", bothSet(opponent, c, place), detail)
 		return
 	}
-	m.conflict(conflict{object: c}, "%s: %s: %s (values hidden)", c, place, detail)
+	m.conflict(found, "%s: %s: %s (values hidden)", c, place, detail)
 }
 
 // stuck is [merge.settle] where nothing can be replaced: Override keeps the existing
 // value.
-func (m *merge) stuck(c, opponent *Compiled, place, detail string) {
+func (m *merge) stuck(c, opponent *Compiled, place, detail string, since func() bool) {
 	policy := c.policy
 	if policy == kubeflowv1alpha1.ConflictOverride {
 		policy = kubeflowv1alpha1.ConflictKeepPod
 	}
-	m.settle(c, opponent, policy, place, detail)
+	m.settle(c, opponent, policy, place, detail, since)
 }
 
 // refuses reports whether a conflict under this policy denies the pod or skips the
@@ -135,11 +133,14 @@ func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
 // exclusion is not allowed, a mark excuses nothing.
 func (m *merge) changedSince(c *Compiled) bool {
 	mark, marked := m.pod.annotations.Lookup(c.mark)
+	if !c.allowExclude && marked && m.pod.past(&m.pod.bounds).came(c.mark) {
+		return false
+	}
 	return marked && !c.wrote(mark, m.pod.past(&m.pod.bounds).revisions[c.decision])
 }
 
 // disagree settles a disagreement between wanted and the existing element other.
-func (m *merge) disagree(l *list, wanted item, other *item, differences []string, t *container) {
+func (m *merge) disagree(l *list, wanted item, other *item, differences []string, t *container, id string) {
 	c, opponent, at := wanted.origin, other.origin, placeIn(l.kind, wanted.key, t)
 	if opponent == nil && t != nil {
 		opponent = t.origin
@@ -156,9 +157,15 @@ func (m *merge) disagree(l *list, wanted item, other *item, differences []string
 	default:
 		detail = "it differs from that of the pod in " + strings.Join(differences, ", ")
 	}
+	since := func() bool {
+		original := l.original(wanted.key)
+		return original != nil && m.replacedSince(c, place{id, wanted.key}, t, m.mesh, func(later jsontext.Value) bool {
+			return len(l.kind.compare(&m.pod.bounds, later, original)) == 0
+		})
+	}
 	if t != nil && m.isInjected(t.name) && other.origin == nil {
-		m.stuck(c, opponent, at, detail)
-	} else if m.settle(c, opponent, c.policy, at, detail) {
+		m.stuck(c, opponent, at, detail, since)
+	} else if m.settle(c, opponent, c.policy, at, detail, since) {
 		l.replace(wanted)
 	}
 }
@@ -225,37 +232,24 @@ func (m *merge) conflict(c conflict, format string, args ...any) {
 	m.pod.bounds.did(workOfRival)
 	c.text = fmt.Sprintf(format, args...)
 	m.conflicts = append(m.conflicts, c)
-}
-
-// skips returns the objects that their policy skips because of the conflicts. If all is
-// false, objects that conflict only with each other are left for the next round, when
-// one of them may be gone.
-func (m *merge) skips(all bool) []skip {
-	candidates := map[*Compiled]bool{}
-	for _, c := range m.conflicts {
-		if c.skippable() {
-			candidates[c.object] = true
-		}
+	if m.dropped == nil && c.skippable() {
+		m.dropped = &c
 	}
-	var skipped []skip
-	for _, c := range m.conflicts {
-		if c.skippable() && !isSkipped(skipped, c.object) && (all || c.opponent == nil || !candidates[c.opponent]) {
-			skipped = append(skipped, skip{c.object, strings.TrimPrefix(c.text, c.object.title+": ")})
-		}
-	}
-	return skipped
 }
 
 // denial denies a pod with conflicts. It begins with the text that clients of
 // Kubeflow's webhook look for.
 func (m *merge) denial() *admission.Response {
 	texts := make([]string, len(m.conflicts))
+	objects := slices.Clip(m.applied)
 	for i, c := range m.conflicts {
-		texts[i] = c.text
+		if texts[i] = c.text; !isIn(objects, c.object) {
+			objects = append(objects, c.object)
+		}
 	}
 	resp := admission.BadRequest(
 		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. %s",
-		names(m.applied), m.pod.name, few(texts, "; ", m.moreConflicts), m.remedy())
+		names(objects), m.pod.name, few(texts, "; ", m.moreConflicts), m.remedy())
 	resp.AuditAnnotations = m.deniedBy()
 	return resp.Warn(m.told()...)
 }
@@ -263,22 +257,21 @@ func (m *merge) denial() *admission.Response {
 // remedy says who can resolve the conflicts, and how. The pod's author can exclude the
 // pod if all objects allow it.
 func (m *merge) remedy() string {
-	var choose, change, pair bool
+	var ways []string
+	var change, pair bool
 	exclude := true
 	for _, c := range m.conflicts {
 		switch {
-		case c.final:
-			choose = true
+		case c.way != "":
+			if !slices.Contains(ways, c.way) {
+				ways = append(ways, c.way)
+			}
 		case c.opponent == nil:
 			change = true
 		default:
 			pair = true
 		}
 		exclude = exclude && c.object.allowExclude
-	}
-	var ways []string
-	if choose {
-		ways = append(ways, "choose one of the alternatives")
 	}
 	if change {
 		ways = append(ways, "change the pod or a PodDefault")

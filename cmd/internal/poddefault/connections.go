@@ -63,12 +63,6 @@ func connectionsOf(spec *kubeflowv1alpha1.PodDefaultSpec) *connections {
 	return &connections{parsed(spec.EnvFromSecretSelector), parsed(spec.VolumesFromSecretSelector)}
 }
 
-// A connector is a [Source] that knows Secrets. Connect replaces the objects that select
-// Secrets by ones that name them. An error is a fault.
-type connector interface {
-	connect(namespace string, objects []*Compiled) error
-}
-
 // Connects reports whether the object selects Secrets.
 func (c *Compiled) Connects() bool { return c.connects != nil }
 
@@ -185,7 +179,7 @@ func (x *secretIndex) forget(c *Compiled) {
 	}
 }
 
-// connect implements [connector].
+// connect is [Source].Connect.
 func (x *secretIndex) connect(namespace string, objects []*Compiled) error {
 	for i, c := range objects {
 		if !c.Connects() || c.problem != nil {

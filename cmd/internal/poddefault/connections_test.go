@@ -32,7 +32,8 @@ spec:
 
 func chosenFrom(ctx context.Context, source Source) ([]*Compiled, error) {
 	b := newBounds(ctx)
-	chosen, err := choose(&b, source, testNamespace, &metadata{}, false, nil)
+	m := newMatcher(source, testNamespace, &metadata{}, false, &b)
+	chosen, err := m.bySent()
 	return chosen.objects, err
 }
 

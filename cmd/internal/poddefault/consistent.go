@@ -21,18 +21,11 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
-// Refresher is a [Source] that can catch up. Refresh returns a Source that answers as
-// if all objects for the namespace had been listed after the call began. Errors are
-// like those of a Source.
-type Refresher interface {
-	Refresh(ctx context.Context, namespace string) (Source, error)
-}
-
-// Refresh implements [Refresher]. It lists only metadata, one list at a time per
+// Fresh implements [Source]. It lists only metadata, one list at a time per
 // namespace, shared by all calls that arrived before the list began. It reads only
 // objects that differ from the watch. It leaves the call the time for the merge: see
 // mergeTime. Labels and exemptions of namespaces come from the watch.
-func (w *Watcher) Refresh(ctx context.Context, namespace string) (Source, error) {
+func (w *Watcher) Fresh(ctx context.Context, namespace string) (Source, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
 	}
@@ -176,13 +169,38 @@ func (s *corrected) Select(_ context.Context, namespace string, pod Labels) ([]*
 	return selected, nil
 }
 
-func (s *corrected) labelsOf(namespace string) labels.Set { return s.index.labelsOf(namespace) }
-
-func (s *corrected) exemptions(namespace string) ([]Exemption, time.Time) {
-	return s.index.exemptions(namespace)
+// Named implements [Source].
+func (s *corrected) Named(_ context.Context, namespace string, decisions []string) ([]*Compiled, error) {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	named, err := s.index.named(s.index.namespaces, namespace, decisions)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.index.named(s.fresh, namespace, decisions)
+	if err != nil {
+		return nil, err
+	}
+	named = append(slices.DeleteFunc(named, func(c *Compiled) bool { return s.stale[c.title] }), more...)
+	slices.SortFunc(named, inOrder)
+	return named, nil
 }
 
-func (s *corrected) connect(namespace string, objects []*Compiled) error {
+// Fresh implements [Source].
+func (s *corrected) Fresh(context.Context, string) (Source, error) { return s, nil }
+
+// NamespaceLabels implements [Source].
+func (s *corrected) NamespaceLabels(namespace string) labels.Set {
+	return s.index.NamespaceLabels(namespace)
+}
+
+// Exemptions implements [Source].
+func (s *corrected) Exemptions(namespace string) ([]Exemption, time.Time) {
+	return s.index.Exemptions(namespace)
+}
+
+// Connect implements [Source].
+func (s *corrected) Connect(namespace string, objects []*Compiled) error {
 	return s.secrets.connect(namespace, objects)
 }
 

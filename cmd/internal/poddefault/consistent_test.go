@@ -151,7 +151,7 @@ spec: {selector: {}}
 	}
 }
 
-func TestARefresherIsAskedOnlyIfConsistencyIsWanted(t *testing.T) {
+func TestASourceIsAskedForFreshObjectsOnlyIfConsistencyIsWanted(t *testing.T) {
 	source := &refreshing{Index: NewIndex(), fresh: indexOf(parsePodDefaults(t, []byte("metadata: {name: new}\nspec: {selector: {}, env: [{name: A, value: b}]}"))...)}
 	for _, freshness := range Freshnesses() {
 		settings := DefaultSettings()
@@ -180,4 +180,4 @@ type refreshing struct {
 	fresh *Index
 }
 
-func (r *refreshing) Refresh(context.Context, string) (Source, error) { return r.fresh, nil }
+func (r *refreshing) Fresh(context.Context, string) (Source, error) { return r.fresh, nil }

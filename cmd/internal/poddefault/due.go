@@ -16,7 +16,8 @@ import (
 
 // Due returns the injecting objects that a pod with these labels and annotations would be
 // merged with if it were created now, in order of application, and those from which it is
-// exempt. Workload is that of [WorkloadOf]. An object is due although
+// exempt. The labels are those that it would be sent with, without any that objects add.
+// Workload is that of [WorkloadOf]. An object is due although
 // it may conflict there: conflicts are found only by merging. While an object is rolled
 // out, the pod is due the revision of its mark. An error says why the pod
 // would be refused, or that the source is not ready.
@@ -34,12 +35,35 @@ func (md *metadata) due(ctx context.Context, source Source, namespace string) (d
 		return nil, nil, nil
 	}
 	b := newBounds(ctx)
-	chosen, err := choose(&b, source, namespace, md, md.annotations.Get(meta.ExcludeAnnotation) == "true", nil)
+	s := newMatcher(source, namespace, md, md.annotations.Get(meta.ExcludeAnnotation) == "true", &b)
+	chosen, err := s.bySent()
 	if err != nil {
 		return nil, nil, err
 	}
+	if added := labelsBy(chosen.objects, md.labels); len(added) > 0 {
+		if chosen, _, err = s.byStored(chosen, added); err != nil {
+			return nil, nil, err
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(chosen.objects), func(c *Compiled) bool { return !c.Injects() }),
 		slices.DeleteFunc(chosen.exempted, func(e Exempted) bool { return !e.Injects() }), nil
+}
+
+// labelsBy returns the labels that objects add to those of a pod.
+func labelsBy(objects []*Compiled, to Labels) (added []entry) {
+	known := map[string]bool{}
+	for _, c := range objects {
+		if !c.Injects() {
+			continue
+		}
+		for _, l := range c.labels {
+			if !known[l.key] && !to.Has(l.key) {
+				known[l.key] = true
+				added = append(added, l)
+			}
+		}
+	}
+	return added
 }
 
 // labelsOf returns labels as of a pod's bytes.

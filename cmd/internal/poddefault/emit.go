@@ -195,7 +195,7 @@ func (e *emitter) metadata(m *merge) {
 		}
 	}
 	for _, added := range m.entries {
-		if added.field == "annotations" {
+		if added.field == annotationsField {
 			annotate(added.entry.key, added.entry.value, added.origin.title)
 			continue
 		}
@@ -228,10 +228,8 @@ func (e *emitter) metadata(m *merge) {
 		e.origin("sallyport", "metadata", "annotations", RevisionsAnnotation)
 	}
 	listed := p.annotations.Get(meta.DecisionsAnnotation)
-	before := listedAmong(listed, skippedObjects(m.skipped))
 	for _, s := range m.skipped {
-		// An earlier call may have skipped the object for another reason.
-		if !p.annotations.Has(s.object.skipMark()) && !before[s.object.decision] {
+		if s.conflict != nil { // otherwise an earlier call has recorded it
 			annotate(s.object.skipMark(), s.object.skipValue(s.reason), s.object.title)
 		}
 	}

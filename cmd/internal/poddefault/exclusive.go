@@ -3,6 +3,9 @@
 package poddefault
 
 import (
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -15,26 +18,10 @@ func (c *Compiled) alternative(other *Compiled) bool {
 	return c.group != "" && c.group == other.group
 }
 
-// alternatives records a conflict for each object in the exclusive group of an earlier
-// one. No policy resolves it: whoever asks for two alternatives has to choose.
-func (m *merge) alternatives() {
-	groups := map[string]*Compiled{}
-	for _, c := range m.applied {
-		if c.group == "" {
-			continue
-		}
-		if first := groups[c.group]; first != nil {
-			m.conflict(conflict{object: c, opponent: first, final: true},
-				"%s are alternatives of the exclusive group %s, and the pod selects both", both(first, c), c.group)
-			continue
-		}
-		groups[c.group] = c
-	}
-}
-
 // exclusive reports whether it is certain that no pod gets both objects: no labels
 // match both selectors, or a label added by one rules out the other. A label added by
-// one may also select the other. Labels added by other objects are ignored.
+// one may also select the other, if that does not allow exclusion. Labels added by other
+// objects are ignored.
 func exclusive(a, b *Compiled) bool {
 	return unsatisfiable(demandsOf(a.selector, a), demandsOf(b.selector, b))
 }
@@ -62,6 +49,7 @@ type demand struct {
 	among           sets.Set[string] // if it exists, one of these; nil means any value
 	not             sets.Set[string] // if it exists, none of these
 	adds            *string          // the value that the object adds
+	byAdded         bool             // a label that another object adds counts
 	insists         bool             // pods with another value do not get the object
 }
 
@@ -80,9 +68,10 @@ func (d demands) of(key string) *demand {
 // keeps the label.
 func demandsOf(selector labels.Selector, c *Compiled) demands {
 	all := demands{}
+	byAdded := c != nil && !c.allowExclude
 	at := func(key string) *demand {
 		if all[key] == nil {
-			all[key] = &demand{}
+			all[key] = &demand{byAdded: byAdded}
 		}
 		return all[key]
 	}
@@ -109,15 +98,15 @@ func demandsOf(selector labels.Selector, c *Compiled) demands {
 	return all
 }
 
-// allows reports whether the label may have the value.
+// allows reports whether the label may have the value, if another object adds it.
 func (d *demand) allows(value *string) bool {
-	return value != nil && !d.refused && !d.not.Has(*value) && (d.among == nil || d.among.Has(*value))
+	return value != nil && d.byAdded && !d.refused && !d.not.Has(*value) && (d.among == nil || d.among.Has(*value))
 }
 
 // possible reports whether a label can meet both demands.
 func possible(a, b *demand) bool {
 	// The pod does not have the label. One object then matches without it; the other
-	// may match once the first has added it.
+	// does too, or once the first has added it.
 	if !a.needed && (!b.needed || b.allows(a.adds)) || !b.needed && a.allows(b.adds) {
 		return true
 	}
@@ -142,4 +131,28 @@ func common(a, b sets.Set[string]) sets.Set[string] {
 		return a
 	}
 	return a.Intersection(b)
+}
+
+// SelectedInTurn warns if a pod that one of two objects selects by an added label would be
+// denied, because the other is selected only by labels that the first adds: see [match].
+func SelectedInTurn(a, b *Compiled) (warnings []string) {
+	for _, pair := range [][2]*Compiled{{a, b}, {b, a}} {
+		first, then := pair[0], pair[1]
+		if first.allowExclude || then.allowExclude || !first.Injects() || !then.Injects() || !first.adds(then.selector) {
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("%s adds a label that selects %s: a pod that itself is selected only by a label that another object adds is denied. "+
+			"Select by labels that pods are created with", first, then))
+	}
+	return warnings
+}
+
+// adds reports whether a selector requires a label that the object adds.
+func (c *Compiled) adds(selector labels.Selector) bool {
+	requirements, _ := selector.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return slices.ContainsFunc(c.labels, func(l entry) bool {
+			return l.key == r.Key() && r.Operator() != selection.NotIn && r.Operator() != selection.NotEquals && r.Matches(labels.Set{l.key: l.value})
+		})
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
@@ -119,4 +120,31 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 			rt.Fatal("no pod has both, and that is not seen")
 		}
 	})
+}
+
+func TestAuthorsAreWarnedOfObjectsThatAddedLabelsSelectInTurn(t *testing.T) {
+	object := func(name, selects, adds string, allowExclude bool) *Compiled {
+		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		cpd.Spec.Selector.MatchLabels, cpd.Spec.AllowExclude = map[string]string{selects: "true"}, allowExclude
+		if adds != "" {
+			cpd.Spec.Labels = map[string]string{adds: "true"}
+		}
+		return CompileCluster(cpd)
+	}
+	first, then := object("audit", "proxied", "audited", false), object("further", "audited", "", false)
+	want := "ClusterPodDefault audit adds a label that selects ClusterPodDefault further"
+	for _, warnings := range [][]string{SelectedInTurn(first, then), SelectedInTurn(then, first)} {
+		if len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
+			t.Errorf("%q, want %s", warnings, want)
+		}
+	}
+	for what, pair := range map[string][2]*Compiled{
+		"another label":          {first, object("x", "other", "", false)},
+		"an optional object":     {first, object("x", "audited", "", true)},
+		"labels of optional one": {object("x", "proxied", "audited", true), then},
+	} {
+		if warnings := SelectedInTurn(pair[0], pair[1]); len(warnings) > 0 {
+			t.Errorf("%s: %q", what, warnings)
+		}
+	}
 }

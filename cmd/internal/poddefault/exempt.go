@@ -148,18 +148,9 @@ type Exempted struct {
 	By *Exemption
 }
 
-// An exempter is a [Source] that knows the exemptions of namespaces, and the time.
-type exempter interface {
-	exemptions(namespace string) ([]Exemption, time.Time)
-}
-
 // exempt separates the objects from which the pod is exempt.
 func (a *arrival) exempt(source Source, selected []*Compiled) (rest []*Compiled, exempted []Exempted) {
-	known, ok := source.(exempter)
-	if !ok {
-		return selected, nil
-	}
-	list, now := known.exemptions(a.namespace)
+	list, now := source.Exemptions(a.namespace)
 	if len(list) == 0 {
 		return selected, nil
 	}
@@ -186,7 +177,8 @@ func (x *Index) SetExemptions(namespace string, list []Exemption) {
 	x.exempt[namespace] = list
 }
 
-func (x *Index) exemptions(namespace string) ([]Exemption, time.Time) {
+// Exemptions implements [Source].
+func (x *Index) Exemptions(namespace string) ([]Exemption, time.Time) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	list := x.exempt[namespace]

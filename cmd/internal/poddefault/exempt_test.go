@@ -156,7 +156,11 @@ func TestExemptions(t *testing.T) {
 			if again := handleFrom(t, after, index); !again.Allowed || len(again.Patch) > 0 {
 				t.Errorf("the second call is not empty: %s", again.Patch.AppendJSON(nil))
 			}
-			due, exempted, err := Due(t.Context(), index, testNamespace, "ReplicaSet/web", nil, nil)
+			stored := &metav1.PartialObjectMetadata{}
+			if err := json.Unmarshal(after, stored); err != nil {
+				t.Fatal(err)
+			}
+			due, exempted, err := Due(t.Context(), index, testNamespace, "ReplicaSet/web", stored.Labels, stored.Annotations)
 			applied := strings.Fields(tc.want)
 			if err != nil || len(due) != len(applied) || len(applied) < 2 && len(exempted) != 1 || len(applied) == 2 && len(exempted) > 0 {
 				t.Errorf("due: %v, exempt: %v, %v", due, exempted, err)
@@ -234,7 +238,7 @@ func TestExemptionsFollowNamespaces(t *testing.T) {
 			n.Annotations = map[string]string{ExemptAnnotation: value}
 		}
 		w.Namespaces.Replace([]*store.Namespace{n})
-		list, _ := w.exemptions("team-a")
+		list, _ := w.Exemptions("team-a")
 		return list
 	}
 	const good = "2126-06-01T13:00:00Z proxy * x"
@@ -247,7 +251,7 @@ func TestExemptionsFollowNamespaces(t *testing.T) {
 		}
 	}
 	w.Namespaces.Replace(nil)
-	if list, _ := w.exemptions("team-a"); len(list) > 0 {
+	if list, _ := w.Exemptions("team-a"); len(list) > 0 {
 		t.Errorf("a namespace that is gone: %v", list)
 	}
 }

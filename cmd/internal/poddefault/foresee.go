@@ -90,13 +90,20 @@ func (m *merge) impossible(a, b *Compiled, what string) {
 		a, b = b, a // the later or only one
 	}
 	switch {
-	case a == nil, b != nil && a.title != b.title && a.alternative(b): // already denied for that
+	case a == nil:
+		return
+	case b != nil && a.title != b.title && a.alternative(b) && !(&conflict{object: a, alone: true}).skippable(): // already denied for that
 		return
 	case b == nil || a.title == b.title:
 		m.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
 	default:
 		m.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", both(a, b), what)
 	}
+}
+
+// earlier reports whether a comes before b in order of application; nil is the pod.
+func earlier(a, b *Compiled) bool {
+	return b != nil && (a == nil || inOrder(a, b) < 0)
 }
 
 // all returns the final elements of the list.
@@ -203,8 +210,8 @@ func (m *merge) devices(t *container) {
 			attached[name] = device
 		}
 		mount, too := paths[device.key]
-		if !too {
-			mount, too = mounted[name]
+		if other, also := mounted[name]; also && (!too || earlier(t.of(other), t.of(mount))) {
+			mount, too = other, true
 		}
 		if too {
 			m.impossible(t.of(mount), t.of(device), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.key, t.name))

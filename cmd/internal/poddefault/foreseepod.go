@@ -233,7 +233,7 @@ func (m *merge) annotationSize() {
 	size := len(m.pod.rawAnnotations) // at least as large as what it holds
 	var by *Compiled
 	for _, added := range m.entries {
-		if added.field == "annotations" {
+		if added.field == annotationsField {
 			size += len(added.entry.key) + len(added.entry.value)
 			by = added.origin
 		}

@@ -149,7 +149,7 @@ func (w *Watcher) TellGone(next admission.Handler) admission.Handler {
 			pod[string(l.key)] = string(l.value)
 		}
 		addedLabels(response.Patch, pod)
-		texts := w.gone.selected(namespace, w.index.labelsOf(namespace), pod)
+		texts := w.gone.selected(namespace, w.index.NamespaceLabels(namespace), pod)
 		told := md.annotations.Get(GoneAnnotation)
 		if told != "" {
 			texts = append(texts, strings.Split(told, ",")...)

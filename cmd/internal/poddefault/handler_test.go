@@ -16,7 +16,10 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-type failingSource struct{ err error }
+type failingSource struct {
+	Source
+	err error
+}
 
 func (s failingSource) Select(context.Context, string, Labels) ([]*Compiled, error) {
 	return nil, s.err
@@ -57,7 +60,7 @@ func TestSettingsReportEveryProblem(t *testing.T) {
 
 func TestSourceErrorIsAFaultAndNoDecision(t *testing.T) {
 	cause := admission.Unavailable(errors.New("not synced"), time.Second)
-	webhook, err := New(failingSource{cause}, DefaultSettings())
+	webhook, err := New(failingSource{err: cause}, DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}

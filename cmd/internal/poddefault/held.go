@@ -41,6 +41,10 @@ func (c *Compiled) Decision() string { return c.decision }
 // Audit.
 func (c *Compiled) Injects() bool { return c.problem == nil && !c.audit && c.selector != nil }
 
+// AllowExclude reports whether a pod can exclude itself from the object, as from every
+// PodDefault. Other objects are selected also by labels that objects add.
+func (c *Compiled) AllowExclude() bool { return c.allowExclude }
+
 // UISelectable is empty if the forms of Kubeflow's web applications can offer the
 // object, and otherwise the reason why not.
 func (c *Compiled) UISelectable() string { return c.forms }

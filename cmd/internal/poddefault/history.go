@@ -26,9 +26,10 @@ const maxRevisionsBytes = 64 << 10
 // history is what the annotations of a pod say about earlier decisions.
 type history struct {
 	revisions map[string]string // by [Compiled.Decision]
-	// sent has the annotations that came with the request, or at least may have: not those
-	// that an earlier call for the request has added. Nil if any may have come with it.
-	sent map[string]bool
+	// sent has the annotations of ours, and sentLabels the labels, that came with the
+	// request, or at least may have: not those that an earlier call for the request has
+	// added. Nil if any may have come with it.
+	sent, sentLabels map[string]bool
 	// stored is set for a pod that is no request: its annotations are all there is.
 	stored bool
 }
@@ -46,15 +47,23 @@ func (md *metadata) past(b *bounds) *history {
 	md.complete()
 	fields, _ := rawjson.Lookup(md.raw, "managedFields")
 	b.scans(len(md.raw))
-	sent := map[string]bool{}
-	if managedfields.Annotations(fields, func(key string) {
+	sent, sentLabels := map[string]bool{}, map[string]bool{}
+	if managedfields.Sent(fields, func(key string) {
 		if b.did(1); Recorded(key) {
 			sent[key] = true
 		}
+	}, func(key string) {
+		b.did(1)
+		sentLabels[key] = true
 	}) {
-		h.sent = sent
+		h.sent, h.sentLabels = sent, sentLabels
 	}
 	return h
+}
+
+// cameLabel is came for a label.
+func (h *history) cameLabel(key string) bool {
+	return !h.stored && (h.sentLabels == nil || h.sentLabels[key])
 }
 
 // came reports whether an annotation came with the request, as far as anybody can say.

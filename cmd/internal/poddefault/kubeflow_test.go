@@ -66,7 +66,7 @@ func TestWhatKubeflowAdmitsIsTheSameHere(t *testing.T) {
 		}
 		delete(got.Annotations, meta.DecisionsAnnotation)
 		delete(got.Annotations, RevisionsAnnotation)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder(func(c corev1.Container) string { return c.Name })); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b corev1.Container) bool { return a.Name < b.Name })); diff != "" {
 			rt.Fatalf("(-Kubeflow +here):\n%s", diff)
 		}
 	})

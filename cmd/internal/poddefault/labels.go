@@ -2,8 +2,6 @@
 
 package poddefault
 
-import "slices"
-
 // Labels are a pod's labels, held in its original bytes. They implement
 // k8s.io/apimachinery/pkg/labels.Labels. The zero value is empty.
 type Labels struct {
@@ -52,17 +50,32 @@ func (l Labels) Lookup(key string) (string, bool) {
 }
 
 // with returns the labels with more labels, whose keys must be new.
-func (l Labels) with(more []setEntry) Labels {
-	added := &Labels{}
-	if l.added != nil {
-		added.list = slices.Clip(l.added.list)
+func (l Labels) with(more []entry) Labels {
+	if len(more) == 0 {
+		return l
 	}
+	added := &Labels{}
 	for _, e := range more {
-		added.list = append(added.list, label{[]byte(e.entry.key), []byte(e.entry.value)})
+		added.list = append(added.list, label{[]byte(e.key), []byte(e.value)})
 	}
 	added.reindex()
 	l.added = added
 	return l
+}
+
+// without returns the labels without those with these keys.
+func (l Labels) without(keys map[string]bool) Labels {
+	if len(keys) == 0 {
+		return l
+	}
+	rest := Labels{list: make([]label, 0, len(l.list)), added: l.added}
+	for _, e := range l.list {
+		if !keys[string(e.key)] {
+			rest.list = append(rest.list, e)
+		}
+	}
+	rest.reindex()
+	return rest
 }
 
 // len returns the number of labels.

@@ -321,6 +321,14 @@ func (l *list) find(key string) (*item, int) {
 	return nil, -1
 }
 
+// original returns the pod's own element with the key, whatever has replaced it, or nil.
+func (l *list) original(key string) jsontext.Value {
+	if _, index := l.find(key); index >= 0 && index < l.length() {
+		return l.value(index)
+	}
+	return nil
+}
+
 // at returns the element at an index. Original elements come first.
 func (l *list) at(index int) *item {
 	if i := index - len(l.present); i >= 0 {

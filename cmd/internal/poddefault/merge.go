@@ -22,22 +22,22 @@ type merge struct {
 
 	applied  []*Compiled // in the order of application
 	index    int         // of the current object
-	overrode bool        // some object with Override has been applied to the pod before
+	dropped  *conflict   // the first conflict because of which an object is to be skipped
+	unfilled []*Compiled // with placeholders for which there is no value
 	invalid  []*Compiled // chosen, but cannot work in this pod
 	passed   []*Compiled // applied to nothing, because of a mesh
 	skipped  []skip
 	audited  []*Compiled
-	outside  []*Compiled // see [choice]
+	outside  []*Compiled // see [match]
 
-	picked      map[string]setEntry // labels added by the selection, by key
-	labels      map[string]bool     // keys added so far
-	annotations map[string]int      // positions in entries by key
-	entries     []setEntry          // added labels and annotations, in order
+	namespace           string
+	labels, annotations map[string]int // positions in entries by key
+	entries             []setEntry     // added labels and annotations, in order
 
 	seconds     []setSeconds
-	setByNow    map[int]int     // positions in seconds by toleration index
-	overriders  map[place][]int // built on demand, see [merge.overridden]
-	limitRanges map[string]bool // see [merge.limitRanged]
+	setByNow    map[int]int          // positions in seconds by toleration index
+	overriders  map[place][]override // built on demand, see [merge.replacedSince]
+	limitRanges map[string]bool      // see [merge.limitRanged]
 
 	mesh          []string     // containers left alone because they are a mesh's
 	injected      nameSet      // names of containers added by PodDefaults
@@ -52,8 +52,14 @@ type merge struct {
 	excess        *excess
 }
 
+// Values of setEntry.field.
+const (
+	labelsField      = "labels"
+	annotationsField = "annotations"
+)
+
 type setEntry struct {
-	field  string // labels or annotations
+	field  string
 	entry  entry
 	origin *Compiled
 }
@@ -66,20 +72,10 @@ type setSeconds struct {
 	origin *Compiled
 }
 
-// mergeAll merges the chosen objects except skipped ones.
-func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge {
-	m := &merge{pod: p, settings: settings, outside: chosen.outside}
-	for _, s := range skipped {
-		if isIn(chosen.objects, s.object) { // the selection may no longer include it
-			m.skipped = append(m.skipped, s)
-		}
-	}
-	if len(chosen.added) > 0 {
-		m.picked, m.labels = make(map[string]setEntry, len(chosen.added)), map[string]bool{}
-		for _, e := range chosen.added {
-			m.picked[e.entry.key] = e
-		}
-	}
+// mergeAll tries the matched objects, except skipped ones, one after the other. It stops at
+// the first that is to be dropped: see [merge.dropped].
+func mergeAll(p *pod, chosen match, skipped []skip, settings *Settings) *merge {
+	m := &merge{pod: p, settings: settings, outside: chosen.outside, skipped: skipped, namespace: chosen.namespace}
 	candidates := chosen.objects
 	if chosen.audits || len(skipped) > 0 {
 		candidates = make([]*Compiled, 0, len(chosen.objects))
@@ -93,16 +89,29 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 		}
 	}
 	m.applied, m.invalid = usable(p, candidates)
-	p.bounds.applied = len(m.applied)
-	m.alternatives()
-	if m.exceedsItself() {
+	if p.bounds.applied = len(m.applied); m.exceedsItself() {
 		return m
 	}
+	m.declare()
+	m.addAllContainers()
 	for i, c := range m.applied {
-		if c.template != nil && !p.bounds.spent() {
-			m.applied[i] = m.fill(c, chosen)
+		if m.index = i; m.stops() {
+			return m
 		}
+		m.apply(c)
+		m.exceeded(c, func() string { return "the pod" })
 	}
+	if m.stops() {
+		return m
+	}
+	if m.foresee(); m.dropped == nil {
+		m.warnOfAll()
+	}
+	return m
+}
+
+// declare records the names of containers that objects bring, or would bring.
+func (m *merge) declare() {
 	for _, s := range m.skipped { // the pod will carry marks only of these
 		m.leaveOut(s.object)
 	}
@@ -111,42 +120,53 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 			m.leaveOut(c)
 		}
 	}
-	brings := false
 	for _, c := range m.applied {
-		m.overrode = m.overrode || (c.overwrites || c.policy == kubeflowv1alpha1.ConflictOverride) && p.annotations.Has(c.mark)
 		for _, list := range [][]item{c.containers, c.initContainers} {
 			for _, added := range list {
 				m.injected.add(added.key)
-				brings = true
 			}
 		}
 	}
 	m.readMesh()
-	if brings {
-		for i, c := range m.applied {
-			m.index = i
-			m.addContainers(&p.initContainers, &p.containers, c.initContainers, initContainersList)
-			m.addContainers(&p.containers, &p.initContainers, c.containers, containersList)
-			if len(p.containers.added)+len(p.initContainers.added)+len(p.app)+len(p.init) > maxContainers {
-				p.bounds.exceed(fmt.Sprintf("with it the pod would have more than %d", maxContainers))
-			}
-			if m.exceeded(c, func() string { return "container" }) {
-				return m
-			}
-		}
-	}
+}
+
+// addAllContainers adds labels and containers, because an object may select a container that
+// a later one brings.
+func (m *merge) addAllContainers() {
+	p := m.pod
 	for i, c := range m.applied {
-		m.index = i
-		m.apply(c)
-		if m.exceeded(c, func() string { return "the pod" }) {
-			return m
+		if m.index = i; m.stops() {
+			return
 		}
+		if c.template != nil {
+			if c = m.fill(c); c == nil {
+				continue
+			}
+			m.applied[i] = c
+		}
+		for _, l := range c.labels {
+			m.setLabel(l, c)
+		}
+		if len(c.initContainers)+len(c.containers) == 0 {
+			continue
+		}
+		m.addContainers(&p.initContainers, &p.containers, c.initContainers, initContainersList)
+		m.addContainers(&p.containers, &p.initContainers, c.containers, containersList)
+		if len(p.containers.added)+len(p.initContainers.added)+len(p.app)+len(p.init) > maxContainers {
+			p.bounds.exceed(fmt.Sprintf("with it the pod would have more than %d", maxContainers))
+		}
+		m.exceeded(c, func() string { return "container" })
 	}
-	m.foresee()
+}
+
+// stops reports whether the rest need not be tried: an object is dropped, or a limit exceeded.
+func (m *merge) stops() bool { return m.dropped != nil || m.pod.bounds.spent() }
+
+// warnOfAll warns of what is not a conflict.
+func (m *merge) warnOfAll() {
 	for _, c := range m.applied {
 		m.warnOfSeveral(c)
 	}
-	m.warnOfWithheld()
 	m.passOver()
 	for _, c := range m.invalid {
 		reason := "a volume that it mounts exists neither there nor in the pod"
@@ -158,7 +178,6 @@ func mergeAll(p *pod, chosen choice, skipped []skip, settings *Settings) *merge 
 	for _, s := range m.skipped {
 		m.warn("%s was skipped: %s", s.object, s.reason)
 	}
-	return m
 }
 
 // leaveOut records the containers of an object that is not applied.
@@ -250,8 +269,8 @@ func dangling(p *pod, objects []*Compiled) map[*Compiled]bool {
 
 func (m *merge) apply(c *Compiled) {
 	p := m.pod
-	for _, l := range c.labels {
-		m.setLabel(l, c)
+	if isIn(m.unfilled, c) {
+		return
 	}
 	for _, a := range c.annotations {
 		m.setAnnotation(a, c)
@@ -297,7 +316,7 @@ func (m *merge) addField(t *container, f *fieldList) {
 	for i, w := range f.items {
 		if other := m.withdraws(t, f, w); other != nil {
 			m.stuck(w.origin, other.origin, f.kind.name+" "+w.key+" of container "+t.name,
-				m.holder(other, "the pod")+opposes(f))
+				m.holder(other, "the pod")+opposes(f), nil)
 			continue
 		}
 		m.add(l, f.items[i:i+1], f.id, t)
@@ -310,11 +329,9 @@ func (m *merge) add(l *list, wanted []item, id string, t *container) {
 		if i > 0 && m.pod.bounds.spent() {
 			break
 		}
-		other, differences := l.add(w)
-		if other == nil || other.origin == nil && m.overridden(place{id, w.key}, t, m.mesh) {
-			continue
+		if other, differences := l.add(w); other != nil {
+			m.disagree(l, w, other, differences, t, id)
 		}
-		m.disagree(l, w, other, differences, t)
 	}
 	if len(wanted) > 0 {
 		m.exceeded(wanted[0].origin, func() string { return placeOf(l.kind.name, t) })
@@ -327,7 +344,7 @@ func (m *merge) addContainers(to, beside *list, wanted []item, id string) {
 	for i, w := range wanted {
 		if other, _ := beside.find(w.key); other != nil {
 			m.stuck(w.origin, other.origin, "container "+w.key, "it has the name of "+
-				m.holder(other, "one in "+strings.ReplaceAll(beside.path()[1:], "/", "."))+"; choose another name")
+				m.holder(other, "one in "+strings.ReplaceAll(beside.path()[1:], "/", "."))+"; choose another name", nil)
 			continue
 		}
 		m.add(to, wanted[i:i+1], id, nil)
@@ -368,28 +385,30 @@ func (m *merge) addToleration(w item) {
 	present, index := l.find(w.key)
 	if present == nil || present.origin != nil {
 		if other, differences := l.add(w); other != nil {
-			m.disagree(l, w, other, differences, nil)
+			m.disagree(l, w, other, differences, nil, tolerationList)
 		}
 		return
 	}
 	seconds, have := member(w.value, "tolerationSeconds"), member(present.value, "tolerationSeconds")
+	since := func() bool {
+		return m.replacedSince(c, place{tolerationList, w.key}, nil, nil, func(later jsontext.Value) bool {
+			return string(member(later, "tolerationSeconds")) == string(have)
+		})
+	}
 	if i, ok := m.setByNow[index]; ok {
 		earlier := m.seconds[i]
 		at := placeIn(l.kind, w.key, nil)
-		if string(earlier.value) == string(seconds) || earlier.there && (m.overridden(place{tolerationList, w.key}, nil, nil) || m.excused(c, c.policy, at)) {
+		if string(earlier.value) == string(seconds) || earlier.there && m.excused(c, c.policy, at) {
 			return
 		}
-		if m.settle(c, earlier.origin, c.policy, at, "they differ in tolerationSeconds") {
+		if m.settle(c, earlier.origin, c.policy, at, "they differ in tolerationSeconds", since) {
 			m.seconds[i] = setSeconds{index, seconds, string(have) == string(seconds), c}
 		}
 		return
 	}
 	there := string(have) == string(seconds)
 	if !there && string(have) != "300" {
-		if m.overridden(place{tolerationList, w.key}, nil, nil) {
-			return
-		}
-		if c.policy != "" && !m.settle(c, nil, c.policy, placeIn(l.kind, w.key, nil), "the pod has other tolerationSeconds") {
+		if c.policy != "" && !m.settle(c, nil, c.policy, placeIn(l.kind, w.key, nil), "the pod has other tolerationSeconds", since) {
 			return
 		}
 		if c.policy == "" {
@@ -404,52 +423,53 @@ func (m *merge) addToleration(w item) {
 	m.seconds = append(m.seconds, setSeconds{index, seconds, there, c})
 }
 
-// setLabel adds a label, whose value the selection already settled. An existing label
-// is never replaced, because the objects that it selected would no longer match.
+// setLabel adds a label. An existing label is never replaced, because Services, policies and
+// ClusterPodDefaults select by it.
 func (m *merge) setLabel(wanted entry, c *Compiled) {
-	value, there := m.pod.metadata.labels.Lookup(wanted.key)
-	opponent := (*Compiled)(nil)
-	if added, ok := m.picked[wanted.key]; ok {
-		value, there, opponent = added.entry.value, true, added.origin
-	}
-	if there && value != wanted.value {
-		m.stuck(c, opponent, "label "+wanted.key, another(opponent))
-		return
-	}
-	if there && opponent == nil || m.labels[wanted.key] {
+	value, there, opponent := m.label(wanted.key)
+	if there {
+		if value != wanted.value {
+			m.stuck(c, opponent, "label "+wanted.key, another(opponent), nil)
+		}
 		return
 	}
 	if m.labels == nil {
-		m.picked, m.labels = map[string]setEntry{}, map[string]bool{}
+		m.labels = map[string]int{}
 	}
-	if !there { // not used by the selection, as in a trial
-		m.picked[wanted.key] = setEntry{"labels", wanted, c}
-	}
-	m.labels[wanted.key] = true
+	m.labels[wanted.key] = len(m.entries)
+	m.pod.bounds.did(workOfRival)
 	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
-	m.entries = append(m.entries, setEntry{"labels", wanted, c})
+	m.entries = append(m.entries, setEntry{labelsField, wanted, c})
+}
+
+// label returns a label that the pod has so far, and the object that added it.
+func (m *merge) label(key string) (value string, there bool, by *Compiled) {
+	if i, ok := m.labels[key]; ok {
+		return m.entries[i].entry.value, true, m.entries[i].origin
+	}
+	value, there = m.pod.metadata.labels.Lookup(key)
+	return value, there, nil
 }
 
 func (m *merge) setAnnotation(wanted entry, c *Compiled) {
-	added := setEntry{"annotations", wanted, c}
+	added := setEntry{annotationsField, wanted, c}
+	own, has := m.pod.metadata.annotations.Lookup(wanted.key)
+	since := func() bool {
+		return m.replacedSince(c, place{annotationsMap, wanted.key}, nil, nil, func(later jsontext.Value) bool { return has && string(later) == own })
+	}
 	if i, ok := m.annotations[wanted.key]; ok {
 		earlier := &m.entries[i]
-		value, there := m.pod.metadata.annotations.Lookup(wanted.key)
-		own := there && value == earlier.entry.value // the pod has it already
-		if own && earlier.entry.value != wanted.value && m.excused(c, c.policy, "annotation "+wanted.key) {
+		if earlier.entry.value == wanted.value || has && own == earlier.entry.value && m.excused(c, c.policy, "annotation "+wanted.key) {
 			return
 		}
-		if earlier.entry.value != wanted.value && m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, another(earlier.origin)) {
+		if m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, another(earlier.origin), since) {
 			m.pod.bounds.replaces(len(earlier.entry.value), len(wanted.value))
 			*earlier = added
 		}
 		return
 	}
-	if value, ok := m.pod.metadata.annotations.Lookup(wanted.key); ok {
-		if value == wanted.value || m.overridden(place{annotationsMap, wanted.key}, nil, nil) ||
-			!m.settle(c, nil, c.policy, "annotation "+wanted.key, another(nil)) {
-			return
-		}
+	if has && (own == wanted.value || !m.settle(c, nil, c.policy, "annotation "+wanted.key, another(nil), since)) {
+		return
 	}
 	if m.annotations == nil {
 		m.annotations = map[string]int{}

@@ -131,9 +131,9 @@ func TestDenyAlwaysDenies(t *testing.T) {
 		{"a node label", pod, []string{"nodeSelector: {a: one}", last + "nodeSelector: {a: two}"}, "PodDefault team-a/a: nodeSelector a"},
 		{"a sidecar", plain, []string{"sidecars: [{name: s, image: a}]", "sidecars: [{name: s, image: b}]", last + "sidecars: [{name: s, image: c}]"}, "a and b both set container s"},
 		{"a Deny that comes last", plain, []string{last + "env: [{name: HOST, value: one}]", "env: [{name: HOST, value: two}]"}, "a and b both set env HOST"},
-		{"a forged mark of the Override only lets pass what it replaces", `{"metadata":{"name":"p","annotations":{"` + meta.Mark("b") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"pod"}]}]}}`,
+		{"a forged mark only lets pass what the Override stores either way", `{"metadata":{"name":"p","annotations":{"` + meta.Mark("a") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"two"}]}]}}`,
 			[]string{"env: [{name: HOST, value: one}]", last + "env: [{name: HOST, value: two}]"}, ""},
-		{"a forged mark of an object that overrides something else", `{"metadata":{"name":"p","annotations":{"` + meta.Mark("b") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"pod"}]}]}}`,
+		{"a forged mark beside an object that overrides something else", `{"metadata":{"name":"p","annotations":{"` + meta.Mark("a") + `":"7"}},"spec":{"containers":[{"name":"main","env":[{"name":"HOST","value":"pod"}]}]}}`,
 			[]string{"env: [{name: HOST, value: one}]", last + "env: [{name: PORT, value: two}]"}, "PodDefault team-a/a: env HOST"},
 	} {
 		t.Run(tc.what, func(t *testing.T) {

@@ -5,6 +5,9 @@ package poddefault
 import (
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -15,41 +18,45 @@ type place struct{ list, key string }
 // workOfRival is the cost of recording one place, including memory.
 const workOfRival = 64
 
-// overridden reports whether a later object with the policy Override sets the same place,
-// and has been applied to the pod before. What the pod has there is then that object's, or
-// was of an earlier version of it. Objects before it found nothing to conflict with at that
-// time, and their values give way to that object's whatever the pod has: a forged mark gains
-// nothing. It is false for nearly all pods, which no object has been applied to.
-func (m *merge) overridden(at place, t *container, excluded []string) bool {
-	if !m.overrode {
+// An override is what an object wants at a place where it replaces what it finds.
+type override struct {
+	index int // of the object
+	value jsontext.Value
+}
+
+// replacedSince reports whether the pod was injected by the object before, and a later object
+// that replaces what it finds wants what the pod has at the place: then that object has
+// replaced the value of this one, which found nothing to conflict with. A forged mark gains
+// nothing, because that object's value is stored either way.
+func (m *merge) replacedSince(c *Compiled, at place, t *container, excluded []string, agrees func(later jsontext.Value) bool) bool {
+	if !m.pod.annotations.Has(c.mark) {
 		return false
 	}
 	if m.overriders == nil {
 		m.overriders = m.readOverriders()
 	}
-	all := m.overriders[at]
-	later, _ := slices.BinarySearch(all, m.index+1)
-	return slices.ContainsFunc(all[later:], func(i int) bool { return t == nil || m.picks(m.applied[i], t, excluded) })
+	return slices.ContainsFunc(m.overriders[at], func(o override) bool {
+		return o.index > m.index && (t == nil || m.picks(m.applied[o.index], t, excluded)) && agrees(o.value)
+	})
 }
 
-// readOverriders returns the positions of the objects that override each place, and have
-// been applied to the pod before.
-func (m *merge) readOverriders() map[place][]int {
-	out := map[place][]int{}
+// readOverriders returns what objects want at each place where they replace what they find.
+func (m *merge) readOverriders() map[place][]override {
+	out := map[place][]override{}
 	b := &m.pod.bounds
 	for i, c := range m.applied {
-		if !m.pod.annotations.Has(c.mark) {
-			continue
+		if c.template != nil { // its turn is still to come
+			c = m.filled(c, func(*field.Path, string) {})
 		}
-		add := func(list, key string) {
+		add := func(list, key string, value jsontext.Value) {
 			if b.did(workOfRival); !b.spent() {
-				out[place{list, key}] = append(out[place{list, key}], i)
+				out[place{list, key}] = append(out[place{list, key}], override{i, value})
 			}
 		}
 		values := func(list string, values []fieldValue) {
 			for j := range values {
 				if f := &values[j]; f.rule.policy(c) == kubeflowv1alpha1.ConflictOverride {
-					add(list, jsonpatch.Pointer(f.tokens...))
+					add(list, jsonpatch.Pointer(f.tokens...), f.value)
 				}
 			}
 		}
@@ -60,11 +67,11 @@ func (m *merge) readOverriders() map[place][]int {
 		}
 		c.eachList(func(id string, items []item) {
 			for _, w := range items {
-				add(id, w.key)
+				add(id, w.key, w.value)
 			}
 		})
 		for _, a := range c.annotations {
-			add(annotationsMap, a.key)
+			add(annotationsMap, a.key, jsontext.Value(a.value))
 		}
 	}
 	return out

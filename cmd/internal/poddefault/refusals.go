@@ -44,7 +44,7 @@ func (c *Compiled) Refusals(visit func(namespace string, refused bool)) {
 }
 
 // tally counts a pod for the revisions that are rolled out and that it gets.
-func (m *merge) tally(chosen choice) {
+func (m *merge) tally(chosen match) {
 	if m.pod.dryRun {
 		return
 	}

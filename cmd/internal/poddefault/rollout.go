@@ -196,22 +196,16 @@ type arrival struct {
 	bounds *bounds
 }
 
-// labelsOfNamespaces is a [Source] that knows the labels of namespaces.
-type labelsOfNamespaces interface {
-	labelsOf(namespace string) labels.Set
-}
-
 // resolve replaces the selected objects of which a rollout is in progress by the revision
-// that the pod gets. Outside are those that do not select the pod in that revision.
-func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outside []*Compiled, err error) {
-	if !slices.ContainsFunc(selected, func(c *Compiled) bool { return c.rollout != nil }) {
+// that the pod gets. Outside are those that do not select the pod in that revision. The
+// pinned objects are selected in any revision.
+func (a *arrival) resolve(source Source, selected, pinned []*Compiled) (resolved, outside []*Compiled, err error) {
+	if len(pinned) == 0 && !slices.ContainsFunc(selected, func(c *Compiled) bool { return c.rollout != nil }) {
 		return selected, nil, nil
 	}
-	var namespace labels.Set
-	if known, ok := source.(labelsOfNamespaces); ok {
-		namespace = known.labelsOf(a.namespace)
-	}
-	for _, c := range selected {
+	namespace := source.NamespaceLabels(a.namespace)
+	selected = slices.DeleteFunc(selected, func(c *Compiled) bool { return isIn(pinned, c) })
+	for _, c := range append(selected, pinned...) {
 		r := c.rollout
 		switch {
 		case r == nil:
@@ -224,13 +218,16 @@ func (a *arrival) resolve(source Source, selected []*Compiled) (resolved, outsid
 		if a.getsCurrent(r, namespace) {
 			gets = r.current
 		}
-		if gets == c || gets.version == c.version { // only one revision is filed if both select the same pods
+		if gets == c || gets.version == c.version || isIn(pinned, c) { // only one revision is filed if both select the same pods
 			resolved = append(resolved, gets)
 		} else {
 			outside = append(outside, c)
 		}
 	}
 	outside = slices.DeleteFunc(outside, func(c *Compiled) bool { return isIn(resolved, c) })
+	if len(pinned) > 0 {
+		slices.SortFunc(resolved, inOrder)
+	}
 	return resolved, outside, nil
 }
 

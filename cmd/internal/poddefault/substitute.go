@@ -11,13 +11,27 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-// fill returns the object with placeholders replaced by the pod's values. A missing or
-// empty label is a conflict, because an empty subPath would mean the whole volume. So
+// fill returns the object with placeholders replaced by the values that the pod has so far,
+// or nil if it lacks one. A missing or empty label is a conflict, because an empty subPath would mean the whole volume. So
 // is an invalid label value, because the API server has not validated the pod yet.
-func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
+func (m *merge) fill(c *Compiled) *Compiled {
+	ok := true
+	filled := m.filled(c, func(path *field.Path, what string) {
+		ok = false
+		m.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
+	})
+	if !ok {
+		m.unfilled = append(m.unfilled, c)
+		return nil
+	}
+	return filled
+}
+
+// filled is fill, which calls missing for each placeholder without a value.
+func (m *merge) filled(c *Compiled, missing func(path *field.Path, what string)) *Compiled {
 	m.pod.bounds.did(c.size)
 	spec := c.template.DeepCopy()
-	ok, isValue := true, meta.Remembering(validation.IsValidLabelValue)
+	isValue := meta.Remembering(validation.IsValidLabelValue)
 	meta.Texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
 		found, _ := meta.PlaceholdersIn(*text)
 		if len(found) == 0 {
@@ -26,13 +40,13 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 		var out strings.Builder
 		end := 0
 		for _, p := range found {
-			value, what := chosen.namespace, "the namespace"
+			value, what := m.namespace, "the namespace"
 			if p.Label != "" {
-				value, what = chosen.labels.Get(p.Label), "the label "+p.Label
+				value, _, _ = m.label(p.Label)
+				what = "the label " + p.Label
 			}
 			if value == "" || !isValue(value) {
-				ok = false
-				m.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
+				missing(path, what)
 			}
 			out.WriteString((*text)[end:p.Start])
 			out.WriteString(value)
@@ -41,9 +55,6 @@ func (m *merge) fill(c *Compiled, chosen choice) *Compiled {
 		out.WriteString((*text)[end:])
 		*text = out.String()
 	})
-	if !ok {
-		return c
-	}
 	filled := &Compiled{identity: c.identity, additions: &additions{mark: c.mark, marks: c.marks, annotations: c.annotations, strayMounts: c.strayMounts}}
 	filled.compileSpec(spec)
 	return filled

@@ -113,24 +113,19 @@ func (m *merge) takes(t *container, c *Compiled, rule *valueRule) bool {
 
 func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	b := h.bounds
-	satisfied := func(have jsontext.Value) bool {
-		if bytes.Equal(f.value, have) || !b.compares(f.value, have) {
-			return true
-		}
-		// The API server may have added defaults to a hook.
-		return len(subset(f.value, have)) == 0 && (f.rule == lifecycleRule || len(subset(have, f.value)) == 0)
-	}
+	satisfied := func(have jsontext.Value) bool { return f.rule.satisfies(b, f.value, have) }
 	at := placeOf(f.name(), t)
+	since := func() bool { return m.replacedValueSince(h, t, c, f) }
 	if earlier := h.value(f.tokens); earlier != nil {
 		switch {
 		case satisfied(earlier.value):
 		case f.rule.command && c.policy == "":
 			m.warn("%s did not set %s: %s did before", c, at, earlier.origin)
-		case earlier.there && (m.overriddenValue(t, f) || m.excused(c, f.rule.policy(c), at)): // the other object wants what the pod has
+		case earlier.there && m.excused(c, f.rule.policy(c), at): // the other object wants what the pod has
 		case c.policy == "" && f.rule.unwritten == kubeflowv1alpha1.ConflictOverride:
 			m.warn("%s set %s over that of %s", c, at, earlier.origin)
 			h.change(earlier, f, c, satisfied)
-		case m.settle(c, earlier.origin, f.rule.policy(c), at, another(earlier.origin)):
+		case m.settle(c, earlier.origin, f.rule.policy(c), at, another(earlier.origin), since):
 			h.change(earlier, f, c, satisfied)
 		}
 		return
@@ -144,14 +139,14 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 		set.there = true
 	case f.rule.unset != nil && f.rule.unset(have):
 		set.removes = f.rule.removes
-	case f.rule.command && c.policy == "", m.overriddenValue(t, f):
+	case f.rule.command && c.policy == "":
 		return // the pod's own value needs no conflict
 	case f.rule.unwritten == kubeflowv1alpha1.ConflictOverride && c.policy == "":
 		set.removes = f.rule.removes
 	case t != nil && m.isInjected(t.name):
-		m.stuck(c, t.origin, at, another(t.origin))
+		m.stuck(c, t.origin, at, another(t.origin), since)
 		return
-	case m.settle(c, nil, f.rule.policy(c), at, another(nil)):
+	case m.settle(c, nil, f.rule.policy(c), at, another(nil), since):
 		set.removes = f.rule.removes
 	default:
 		return
@@ -159,8 +154,8 @@ func (m *merge) setValue(h *holder, t *container, c *Compiled, f *fieldValue) {
 	h.set(set)
 }
 
-// overriddenValue is [merge.overridden] for a field.
-func (m *merge) overriddenValue(t *container, f *fieldValue) bool {
+// replacedValueSince is [merge.replacedSince] for a field.
+func (m *merge) replacedValueSince(h *holder, t *container, c *Compiled, f *fieldValue) bool {
 	values, excluded := podValues, []string(nil)
 	if t != nil {
 		values, excluded = containerValues, m.mesh
@@ -168,7 +163,19 @@ func (m *merge) overriddenValue(t *container, f *fieldValue) bool {
 	if f.rule.command {
 		excluded = m.settings.CommandExcluded
 	}
-	return m.overridden(place{values, jsonpatch.Pointer(f.tokens...)}, t, excluded)
+	have, ok := h.lookup(f.tokens...)
+	return ok && m.replacedSince(c, place{values, jsonpatch.Pointer(f.tokens...)}, t, excluded, func(later jsontext.Value) bool {
+		return f.rule.satisfies(h.bounds, later, have)
+	})
+}
+
+// satisfies reports whether a value of the field is the wanted one.
+func (r *valueRule) satisfies(b *bounds, want, have jsontext.Value) bool {
+	if bytes.Equal(want, have) || !b.compares(want, have) {
+		return true
+	}
+	// The API server may have added defaults to a hook.
+	return len(subset(want, have)) == 0 && (r == lifecycleRule || len(subset(have, want)) == 0)
 }
 
 // change replaces a value that another object has set.

@@ -191,14 +191,27 @@ func (w *Watcher) Select(ctx context.Context, namespace string, pod Labels) ([]*
 	return w.index.Select(ctx, namespace, pod)
 }
 
-func (w *Watcher) labelsOf(namespace string) labels.Set { return w.index.labelsOf(namespace) }
-
-func (w *Watcher) exemptions(namespace string) ([]Exemption, time.Time) {
-	return w.index.exemptions(namespace)
+// Named implements [Source].
+func (w *Watcher) Named(ctx context.Context, namespace string, decisions []string) ([]*Compiled, error) {
+	if err := w.Ready(); err != nil {
+		return nil, admission.Unavailable(err, time.Second)
+	}
+	return w.index.Named(ctx, namespace, decisions)
 }
 
-func (w *Watcher) connect(namespace string, objects []*Compiled) error {
-	return w.index.connect(namespace, objects)
+// NamespaceLabels implements [Source].
+func (w *Watcher) NamespaceLabels(namespace string) labels.Set {
+	return w.index.NamespaceLabels(namespace)
+}
+
+// Exemptions implements [Source].
+func (w *Watcher) Exemptions(namespace string) ([]Exemption, time.Time) {
+	return w.index.Exemptions(namespace)
+}
+
+// Connect implements [Source].
+func (w *Watcher) Connect(namespace string, objects []*Compiled) error {
+	return w.index.Connect(namespace, objects)
 }
 
 // All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty,

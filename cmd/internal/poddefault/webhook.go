@@ -34,14 +34,6 @@ const (
 	ExcludedPath = "/apply-poddefault/excluded"
 )
 
-// Source returns the PodDefaults of a namespace, and the ClusterPodDefaults that select
-// it, whose selectors match a pod with the given labels, in order of application. An
-// error is a fault of the webhook: it neither admits nor denies the pod. Wrap it with
-// [admission.Unavailable] if a retry may succeed.
-type Source interface {
-	Select(ctx context.Context, namespace string, pod Labels) ([]*Compiled, error)
-}
-
 // Settings apply to all PodDefaults.
 type Settings struct {
 	// CommandExcluded are names of containers whose command and args are left
@@ -226,33 +218,27 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return nil, err
 }
 
-// refreshed returns the source, with which Consistent makes sure that it is up to date.
-func (h *handler) refreshed(ctx context.Context, namespace string) (Source, error) {
-	refresher, ok := h.source.(Refresher)
-	if !ok || h.settings.Freshness != Consistent {
+// upToDate returns the source, with which Consistent makes sure that it is up to date.
+func (h *handler) upToDate(ctx context.Context, namespace string) (source Source, err error) {
+	if h.settings.Freshness != Consistent {
 		return h.source, nil
 	}
-	var source Source
-	err := admission.Await(ctx, func() (err error) {
-		source, err = refresher.Refresh(ctx, namespace)
+	err = admission.Await(ctx, func() (err error) {
+		source, err = h.source.Fresh(ctx, namespace)
 		return err
 	})
 	return source, err
 }
 
-// maxSkipRounds limits how often objects with the policy Skip are reconsidered because
-// others were skipped.
-const maxSkipRounds = 16
-
-// decide merges the chosen objects. It starts again if some are skipped: their labels
-// select nothing, and they conflict with nothing. An [*excess] error is a decision.
+// decide merges the selected objects. An [*excess] error is a decision.
 func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespace string) (*admission.Response, error) {
-	source, err := h.refreshed(ctx, namespace)
+	source, err := h.upToDate(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	b := newBounds(ctx)
-	chosen, err := choose(&b, source, namespace, md, h.excluded, nil)
+	s := newMatcher(source, namespace, md, h.excluded, &b)
+	chosen, err := s.bySent()
 	if err != nil {
 		return nil, err
 	}
@@ -260,62 +246,38 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		return admission.Allowed(), nil
 	}
 	md.complete()
-	var mute []*Compiled
-	var skipped []skip
-	for round := 1; ; round++ {
-		known := skippedBefore(chosen, md, &b, skipped)
-		skipped = append(skipped, known...)
-		if len(known) > 0 {
-			mute = nil
-			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(&b, source, namespace, md, h.excluded, mute); err != nil {
-				return nil, err
+	f := folding{raw: raw, metadata: md, bounds: &b, settings: &h.settings}
+	m, err := f.settle(chosen)
+	if added := m.addedLabels(); err == nil && (len(added) > 0 || len(s.pinned) > 0) {
+		var more []*Compiled
+		if chosen, more, err = s.byStored(chosen, added); err == nil && len(more) > 0 {
+			if m, err = f.settle(chosen); err == nil {
+				chosen, err = m.denyFurther(&s, chosen)
 			}
-			continue
 		}
-		pod, ok := readPod(raw, *md, chosen.objects, b.another())
-		if !ok {
-			return admission.BadRequest("not a pod: spec is missing, or a container is not an object"), nil
-		}
-		m := mergeAll(pod, chosen, skipped, &h.settings)
-		b = pod.bounds
-		if err := m.beyond(); err != nil {
-			if b.fault == nil && m.denies() {
-				tell(ctx, namespace, md, m.refusals)
-				return m.denial(), nil
-			}
-			return nil, err
-		}
-		if silence(m.invalid, &mute) {
-			if chosen, err = choose(&b, source, namespace, md, h.excluded, mute); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if more := m.skips(round >= maxSkipRounds); len(more) > 0 {
-			// Start like another call that finds them skipped: an object that was
-			// invalid with them may be valid without them.
-			skipped, mute = append(skipped, more...), nil
-			silence(skippedObjects(skipped), &mute)
-			if chosen, err = choose(&b, source, namespace, md, h.excluded, mute); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		m.tally(chosen)
-		if len(m.conflicts) > 0 {
-			tell(ctx, namespace, md, m.refusals)
-			return m.denial(), nil
-		}
-		if denial, err := m.checkUsage(ctx, namespace); denial != nil || err != nil {
-			return denial, err
-		}
-		if len(m.audited) > 0 {
-			another, _ := readPod(raw, *md, chosen.objects, b.another())
-			findings := m.auditAll(another, chosen, skipped) // which warns, too
-			tell(ctx, namespace, md, func() []Finding { return findings })
-		}
-		resp := m.response(admission.WantsOrigins(ctx))
-		return resp, m.beyond()
+		m.outside = chosen.outside
 	}
+	var tooMuch *excess
+	switch {
+	case errors.Is(err, errNoPod):
+		return admission.BadRequest("not a pod: spec is missing, or a container is not an object"), nil
+	case errors.As(err, &tooMuch) && m != nil && m.denies():
+	case err != nil:
+		return nil, err
+	default:
+		m.tally(chosen)
+	}
+	if len(m.conflicts) > 0 {
+		tell(ctx, namespace, md, m.refusals)
+		return m.denial(), nil
+	}
+	if denial, err := m.checkUsage(ctx, namespace); denial != nil || err != nil {
+		return denial, err
+	}
+	if len(m.audited) > 0 {
+		findings := m.auditAll(&f, chosen) // which warns, too
+		tell(ctx, namespace, md, func() []Finding { return findings })
+	}
+	resp := m.response(admission.WantsOrigins(ctx))
+	return resp, m.beyond()
 }

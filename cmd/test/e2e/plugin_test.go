@@ -112,9 +112,10 @@ func testPlugin(t *testing.T, e *env) {
 	proxy := podDefault(name, "proxy", kubeflowv1alpha1.PodDefaultSpec{
 		Env: []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "s3cret"}}, Labels: map[string]string{"proxied": "true"},
 	})
-	proxied := podDefault(name, "for-proxied", kubeflowv1alpha1.PodDefaultSpec{
-		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"proxied": "true"}}, Annotations: map[string]string{"example.com/a": "b"},
-	})
+	proxied := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "for-proxied"}}
+	proxied.Spec.Selector.MatchLabels = map[string]string{"proxied": "true"}
+	proxied.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
+	proxied.Spec.Annotations = map[string]string{"example.com/a": "b"}
 	gpu := podDefault(name, "gpu", kubeflowv1alpha1.PodDefaultSpec{
 		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"gpu-pool": "true"}},
 		Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}},
@@ -135,7 +136,7 @@ func testPlugin(t *testing.T, e *env) {
 		out := p.says(t, 0, []string{"explain", "pod/web", "-n", name}, "",
 			"Pod plugin/web, in the namespace plugin",
 			"PodDefault plugin/proxy: applied, current revision", "+ spec.containers[main].env[HTTP_PROXY]", "+ metadata.labels.proxied",
-			"PodDefault plugin/for-proxied: applied, current revision; selected by the label proxied, which PodDefault plugin/proxy adds", "+ metadata.annotations[example.com/a]",
+			"ClusterPodDefault for-proxied: applied, current revision; selected by the label proxied, which PodDefault plugin/proxy adds", "+ metadata.annotations[example.com/a]",
 			`PodDefault plugin/gpu: label gpu-pool: it wants "true", the pod has no such label`,
 			`ClusterPodDefault elsewhere: namespaceSelector: label tier: it wants "platform", the namespace has no such label`,
 			"PodDefault plugin/late: not applied")

@@ -33,10 +33,16 @@ func (o *object) annotation(kind string) string {
 	return prefix + kind + name
 }
 
-// carry writes the annotations about the selected objects; those of the fold were applied.
-func (d decision) carry(f *fold, selected []*object) {
+// carry writes the annotations about the selected objects; those of the fold were applied. Objects that only the labels with which
+// the pod is stored select are listed too: it was decided that they do not apply.
+func (d decision) carry(f *fold, selected, byStored []*object) {
 	annotations, names, got := map[string]string{}, []string{}, d.recordedRevisions()
 	maps.Copy(annotations, f.pod.Annotations)
+	for _, o := range byStored {
+		if !slices.Contains(selected, o) {
+			names = append(names, o.String())
+		}
+	}
 	for _, o := range selected {
 		names = append(names, o.String())
 		if reason := f.skipped[o]; reason != "" {

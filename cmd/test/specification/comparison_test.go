@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -189,8 +188,7 @@ type tally struct {
 	cases, denied int
 	applied       map[string]int // fields and policies of objects that were applied
 	met           map[string]int // policies, and what they led to
-	expected      map[string]int // differences by rule
-	other         map[string]int // and all others
+	other         map[string]int // differences
 }
 
 // difference names a disagreement; empty if there is none.
@@ -334,46 +332,17 @@ func TestServerDoesWhatIsSpecified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tally := &tally{applied: map[string]int{}, met: map[string]int{}, expected: map[string]int{}, other: map[string]int{}}
+	tally := &tally{applied: map[string]int{}, met: map[string]int{}, other: map[string]int{}}
 	for n := range cases {
 		tally.try(t, newDraws(*seed, uint64(n)))
 	}
-	t.Logf("seed %d: %d cases, %d denied\napplied %v\nmet %v\nexpected differences %v", *seed, tally.cases, tally.denied, tally.applied, tally.met, tally.expected)
+	t.Logf("seed %d: %d cases, %d denied\napplied %v\nmet %v", *seed, tally.cases, tally.denied, tally.applied, tally.met)
 	if len(tally.other) > 0 {
-		t.Errorf("other differences: %v", tally.other)
+		t.Errorf("differences: %v", tally.other)
 	}
 	// The rest says whether the cases prove anything, and needs many of them.
 	if cases >= 500 {
 		tally.checkCoverage(t, max(1, cases/500))
-	}
-	for _, e := range expectedDifferences() {
-		if cases >= 10000 && tally.expected[e.rule] == 0 {
-			t.Errorf("no case differs any more in %q: remove it from the list, and from the end of docs/poddefault.md", e.rule)
-		}
-	}
-}
-
-// TestExpectedDifferencesAreThoseOfThePage compares the list with the last table of docs/poddefault.md.
-func TestExpectedDifferencesAreThoseOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/poddefault.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## Not there yet\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var rows, rules []string
-	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(section, -1)[1:] {
-		rows = append(rows, row[1])
-	}
-	for _, e := range expectedDifferences() {
-		if !strings.HasPrefix(e.rule, "soon: ") {
-			rules = append(rules, e.rule)
-		}
-	}
-	slices.Sort(rows)
-	slices.Sort(rules)
-	if diff := cmp.Diff(rows, rules); diff != "" {
-		t.Errorf("rows of the page and of the list (-page +list):\n%s", diff)
 	}
 }
 
@@ -473,10 +442,6 @@ func (y *tally) compare(t *testing.T, what string, w world, pod *corev1.Pod) com
 	if cause == "" {
 		return c
 	}
-	if e := c.expected(); e != nil {
-		y.expected[e.rule]++
-		return c
-	}
 	cause = what + ": " + cause
 	if y.other[cause]++; y.other[cause] > 1 {
 		return c
@@ -492,11 +457,7 @@ func (y *tally) compare(t *testing.T, what string, w world, pod *corev1.Pod) com
 // shrunk describes a smaller case with a difference.
 func shrunk(t *testing.T, w world, pod *corev1.Pod) string {
 	differs := func(w world, pod *corev1.Pod) (cause, detail string) {
-		c := both(t, w, pod)
-		if c.expected() != nil {
-			return "", ""
-		}
-		return difference(c)
+		return difference(both(t, w, pod))
 	}
 	original, _ := differs(w, pod)
 	smaller := func(w world, pod *corev1.Pod) bool {

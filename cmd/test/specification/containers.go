@@ -54,6 +54,9 @@ func (t *turn) everyContainer(except []string, ofMesh bool) (result []*corev1.Co
 func (t *turn) passedOver() bool {
 	spec := reflect.ValueOf(t.spec.DeepCopy()).Elem()
 	reaches := t.spec.Resources != nil
+	fold := *t.fold
+	fold.MeshContainers = nil
+	withoutMesh := &turn{&fold, t.object, t.spec}
 	for _, field := range ofContainer {
 		value := spec.FieldByName(strings.Replace(field, "SecurityContext", "ContainerSecurityContext", 1))
 		reaches = reaches || !value.IsZero()
@@ -63,7 +66,7 @@ func (t *turn) passedOver() bool {
 		ContainerSelector Positions RevisionHistoryLimit Rollout`) {
 		spec.FieldByName(field).SetZero()
 	}
-	return reaches && spec.IsZero() && len(t.everyContainer(t.MeshContainers, true)) == 0 && len(t.everyContainer(nil, true)) > 0
+	return reaches && spec.IsZero() && len(t.everyContainer(t.MeshContainers, true)) == 0 && len(withoutMesh.everyContainer(nil, true)) > 0
 }
 
 // ofSkipped reports whether a skipped object has a container of the name, which gets nothing from others.
@@ -90,7 +93,7 @@ func (t *turn) addContainers() {
 	add := func(path string, list *[]corev1.Container, other []corev1.Container, wanted []corev1.Container) {
 		for _, c := range wanted {
 			if slices.ContainsFunc(other, named(c.Name)) {
-				t.conflict(path+" "+c.Name, "", false)
+				t.conflict(path+" "+c.Name, "", false, false)
 				continue
 			}
 			before, isNew := text(*list), !slices.ContainsFunc(*list, named(c.Name))

@@ -15,10 +15,7 @@
 // It leaves out limits, since random pods are small; rollouts and exemptions, which docs/poddefault-operations.md describes and
 // which decide only which revision, or whether, an object is tried; rules of the finished pod that
 // random pods cannot break; what is rejected when it is written; warnings about
-// variables that a container lacks and resources that several get; sallyport.io/poddefaults-gone and audit annotations; Secrets
+// resources that several containers get; sallyport.io/poddefaults-gone and audit annotations; Secrets
 // beyond the 100th, and names of volumes for Secrets whose names are not labels; and the words of messages, of which only the
 // objects are compared.
-//
-// A rule of the page that the server does not follow yet is a row of the page's last table and of the list in
-// expected_test.go, which fails if no case needs a row any more.
 package specification

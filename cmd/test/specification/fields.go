@@ -146,6 +146,10 @@ func same(path string, want, have reflect.Value) bool {
 	case corev1.EnvVar:
 		h := have.Interface().(corev1.EnvVar)
 		return w.Value == h.Value && (w.ValueFrom == nil) == (h.ValueFrom == nil) && agrees(want, have)
+	case corev1.ContainerPort:
+		h := have.Interface().(corev1.ContainerPort)
+		w.Protocol, h.Protocol = "", "" // in the key, where an absent one is TCP
+		return agrees(reflect.ValueOf(w), reflect.ValueOf(h))
 	case corev1.VolumeMount:
 		return agrees(want, have) && agrees(have, want)
 	}
@@ -191,7 +195,7 @@ func (t *turn) capabilities(path, container string, into **corev1.Capabilities, 
 	*into = &have
 	without := func(wanted, opposite []corev1.Capability) []corev1.Capability {
 		return only(wanted, func(c corev1.Capability) bool {
-			return !slices.Contains(opposite, c) || t.conflict(path+" "+string(c), container, false)
+			return !slices.Contains(opposite, c) || t.conflict(path+" "+string(c), container, false, false)
 		})
 	}
 	t.merge(path+".Add", container, &have.Add, without(want.Add, have.Drop))

@@ -110,7 +110,7 @@ func Apply(r Request) Outcome {
 			}
 		}
 	}
-	d.carry(f, selected)
+	d.carry(f, selected, only(all, func(o *object) bool { return matches(&o.Selector, f.pod.Labels) }))
 	return Outcome{f.pod, f.denied, f.warnings}
 }
 
@@ -227,11 +227,13 @@ func (t *turn) wins(path, container string, same, free bool) bool {
 		return !same
 	}
 	ofInjected := container != "" && t.brought[container] && t.from[element(path, container)] == nil // what it defines itself
-	return t.conflict(path, container, !ofInjected && !strings.HasPrefix(path, "Labels "))
+	label := strings.HasPrefix(path, "Labels ")
+	return t.conflict(path, container, !ofInjected && !label, !label)
 }
 
-// conflict decides by the object's policy, then and there, whether its element replaces the one that is there.
-func (t *turn) conflict(path, container string, replaceable bool) bool {
+// conflict decides by the object's policy, then and there, whether its element replaces the one that is there. What could not
+// replace it when the pod was created did not.
+func (t *turn) conflict(path, container string, replaceable, everReplaceable bool) bool {
 	e, field, policy := element(path, container), strings.Fields(path)[0], t.ConflictPolicy
 	earlier, ofPod := t.from[e], t.from[e] == nil || t.agreed[e]
 	switch {
@@ -247,7 +249,7 @@ func (t *turn) conflict(path, container string, replaceable bool) bool {
 		}
 	case policy == kubeflow.ConflictKeepPod, policy == kubeflow.ConflictOverride, t.older(t.object) && ofPod:
 		t.warn(t.object, e, "kept")
-	case t.replacedSince(e, field):
+	case everReplaceable && t.replacedSince(e, field):
 	case policy == kubeflow.ConflictSkip:
 		t.drop(t.object, e)
 	default:

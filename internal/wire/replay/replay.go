@@ -199,7 +199,10 @@ func (r *run) ask(ctx context.Context, webhook admission.Webhook) (*Call, error)
 	if r.result.Denied != nil {
 		return nil, nil
 	}
-	req := r.request()
+	req, err := r.request()
+	if err != nil {
+		return nil, err
+	}
 	resource, ok := webhook.Matches(req, r.Equivalents...)
 	if !ok {
 		return nil, nil
@@ -243,16 +246,23 @@ func covers(webhook admission.Webhook, req *admissionv1.AdmissionRequest, resour
 
 // request returns the request for the next webhook. A missing UID is derived from the object,
 // so that the same input gives the same output.
-func (r *run) request() *admissionv1.AdmissionRequest {
+func (r *run) request() (*admissionv1.AdmissionRequest, error) {
 	req := *r.Request
 	if len(req.Object.Raw) > 0 {
-		req.Object = runtime.RawExtension{Raw: r.result.After}
+		object := []byte(r.result.After)
+		if r.again && req.Operation == admissionv1.Create {
+			var err error
+			if object, err = WithManagedFields(object, r.result.Before); err != nil {
+				return nil, err
+			}
+		}
+		req.Object = runtime.RawExtension{Raw: object}
 	}
 	if req.UID == "" {
 		sum := sha256.Sum256(r.result.After)
 		req.UID = types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 	}
-	return &req
+	return &req, nil
 }
 
 // call takes the same path as a call in serve, starting from the bytes of the review.

@@ -178,7 +178,8 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 	return nil
 }
 
-// match finds the objects for the pod. A label added by one may select another.
+// match finds the objects for the pod. Labels that objects add select only those that the
+// pod cannot exclude itself from.
 func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *review.Outcome) {
 	set := labels.Set(maps.Clone(pod.Labels))
 	if set == nil {
@@ -186,17 +187,26 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 	}
 	by := map[string]string{} // which object adds a label
 	reasons := make([]string, len(known.all))
-	for again := true; again; {
-		again = false
-		for i, d := range known.all {
-			if reasons[i] = d.notFor(known, set); reasons[i] != "" || d.compiled.Problem() != nil || d.spec.Mode == kubeflowv1alpha1.ModeAudit || known.exemption(d, pod) != nil {
-				continue
+	for i, d := range known.all {
+		reasons[i] = d.notFor(known, pod.Labels)
+	}
+	for i, d := range known.all {
+		if reasons[i] != "" || !d.compiled.Injects() || known.exemption(d, pod) != nil {
+			continue
+		}
+		for key, value := range d.spec.Labels {
+			if _, there := set[key]; !there {
+				set[key], by[key] = value, d.compiled.String()
 			}
-			for _, key := range slices.Sorted(maps.Keys(d.spec.Labels)) {
-				if _, there := set[key]; !there {
-					set[key], by[key], again = d.spec.Labels[key], d.compiled.String(), true
-				}
-			}
+		}
+	}
+	for i, d := range known.all {
+		switch {
+		case reasons[i] == "":
+		case !d.allowExclude:
+			reasons[i] = d.notFor(known, set)
+		case d.notFor(known, set) == "":
+			reasons[i] += ", and labels that PodDefaults add do not select it"
 		}
 	}
 	added := addedBy(out)

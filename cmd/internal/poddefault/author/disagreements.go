@@ -39,7 +39,7 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 		if places := poddefault.OverlapOfCompiled(object, other); len(places) > 0 {
 			warnings = append(warnings, poddefault.Disagreement(object, other, places, mostTold))
 		}
-		warnings = append(warnings, poddefault.Withheld(object, other)...)
+		warnings = append(warnings, poddefault.SelectedInTurn(object, other)...)
 	}
 	return warnings
 }

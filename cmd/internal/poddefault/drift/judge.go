@@ -179,5 +179,18 @@ func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (d
 			}
 		}
 	}
-	return poddefault.Due(ctx, j.source, pod.Namespace, pod.Workload, own, pod.Annotations)
+	due, exempted, err = poddefault.Due(ctx, j.source, pod.Namespace, pod.Workload, own, pod.Annotations)
+	if err != nil || len(own) == len(pod.Labels) {
+		return due, exempted, err
+	}
+	// No label that an object adds selects an optional one: what selects one that the pod
+	// carries is the template's.
+	byAll, _, err := poddefault.Due(ctx, j.source, pod.Namespace, pod.Workload, pod.Labels, pod.Annotations)
+	for _, c := range byAll {
+		_, carries := carried[c.String()]
+		if carries && c.AllowExclude() && !slices.ContainsFunc(due, func(other *poddefault.Compiled) bool { return other.String() == c.String() }) {
+			due = append(due, c)
+		}
+	}
+	return due, exempted, err
 }

@@ -85,6 +85,10 @@ func TestFindings(t *testing.T) {
 		pd.Spec.Labels, pd.Spec.Selector.MatchLabels = map[string]string{"use2": "y"}, map[string]string{"use": "others"}
 	})
 	byAdded := podDefault("y", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Selector.MatchLabels = map[string]string{"use2": "y"} })
+	byAddedOfCluster := poddefault.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
+		ObjectMeta: metav1.ObjectMeta{Name: "y", UID: "y", ResourceVersion: "9"},
+		Spec:       sallyportv1alpha1.ClusterPodDefaultSpec{PodDefaultSpec: kubeflowv1alpha1.PodDefaultSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"use2": "y"}}}},
+	})
 	audit := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Mode = kubeflowv1alpha1.ModeAudit })
 	mounts := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
 		pd.Spec.VolumeMounts = []corev1.VolumeMount{{Name: "of-the-pod", MountPath: "/data"}}
@@ -120,16 +124,22 @@ func TestFindings(t *testing.T) {
 		"a mirror pod":                          {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.MirrorAnnotation: ""}}, nil},
 		"another namespace":                     {[]*poddefault.Compiled{x, all}, Pod{Namespace: "b", Labels: use("x")}, nil},
 		"a pod that the webhook is not for":     {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x), NotAsked: true}, []string{"surplus PodDefault a/x"}},
-		"a label that another adds":             {[]*poddefault.Compiled{adds, byAdded}, Pod{Labels: use("adds")}, []string{"missing PodDefault a/adds", "missing PodDefault a/y"}},
-		"a label that another has added": {
+		"a label that another adds":             {[]*poddefault.Compiled{adds, byAdded}, Pod{Labels: use("adds")}, []string{"missing PodDefault a/adds"}},
+		"the same for a ClusterPodDefault":      {[]*poddefault.Compiled{adds, byAddedOfCluster}, Pod{Labels: use("adds")}, []string{"missing ClusterPodDefault y", "missing PodDefault a/adds"}},
+		"a label that the pod was sent with, and another adds": {
 			[]*poddefault.Compiled{adds, byAdded},
 			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
 			[]string{"current PodDefault a/adds", "current PodDefault a/y"},
 		},
-		"a label that another would not add any more": {
+		"a label that another would not add any more, and selects a ClusterPodDefault": {
+			[]*poddefault.Compiled{movedAdds, byAddedOfCluster},
+			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAddedOfCluster)},
+			[]string{"surplus ClusterPodDefault y", "surplus PodDefault a/adds"},
+		},
+		"the same for a PodDefault, which only a label of the template can have selected": {
 			[]*poddefault.Compiled{movedAdds, byAdded},
 			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
-			[]string{"surplus PodDefault a/adds", "surplus PodDefault a/y"},
+			[]string{"surplus PodDefault a/adds", "current PodDefault a/y"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-func TestAnnotationsThatWereSentAreRead(t *testing.T) {
+func TestWhatWasSentIsRead(t *testing.T) {
 	for _, tc := range []struct {
 		name, fields string
 		told         bool
@@ -35,12 +35,12 @@ func TestAnnotationsThatWereSentAreRead(t *testing.T) {
 			name: "every manager counts", told: true, want: []string{"a", "b"},
 			fields: `[{"fieldsV1":{"f:metadata":{"f:annotations":{"f:a":{}}}}},{},{"subresource":"status","fieldsV1":{"f:metadata":{"f:annotations":{"f:b":{}}}}}]`,
 		},
-		{name: "labels are no annotations", told: true, fields: `[{"fieldsV1":{"f:metadata":{"f:labels":{"f:a":{}}},"f:annotations":{"f:b":{}}}}]`},
+		{name: "labels are told apart from annotations", told: true, want: []string{"label a"}, fields: `[{"fieldsV1":{"f:metadata":{"f:labels":{"f:a":{}}},"f:annotations":{"f:b":{}}}}]`},
 		{name: "escaped keys are unescaped", told: true, want: []string{"a"}, fields: `[{"fieldsV1":{"f:metadata":{"f:annotations":{"f\u003a\u0061":{}}}}}]`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			told := Annotations(jsontext.Value(tc.fields), func(key string) { got = append(got, key) })
+			told := Sent(jsontext.Value(tc.fields), func(key string) { got = append(got, key) }, func(key string) { got = append(got, "label "+key) })
 			if told != tc.told || !slices.Equal(got, tc.want) {
 				t.Errorf("told %v and %q, want %v and %q", told, got, tc.told, tc.want)
 			}
@@ -59,18 +59,18 @@ func TestTooManyAnnotationsTellNothing(t *testing.T) {
 	}{{maxKeys, true}, {maxKeys + 1, false}} {
 		fields := `[{"fieldsV1":{"f:metadata":{"f:annotations":{` + strings.Join(keys[:tc.keys], ",") + `}}}}]`
 		visited := 0
-		if told := Annotations(jsontext.Value(fields), func(string) { visited++ }); told != tc.told || visited > maxKeys {
+		if told := Sent(jsontext.Value(fields), func(string) { visited++ }, nil); told != tc.told || visited > maxKeys {
 			t.Errorf("%d annotations: told %v after %d", tc.keys, told, visited)
 		}
 	}
 }
 
-func FuzzAnnotations(f *testing.F) {
+func FuzzSent(f *testing.F) {
 	f.Add([]byte(`[{"manager":"kubectl","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:a":{},"f:b":{}}}}},{"fieldsV1":{"f:spec":{}}}]`))
 	f.Add([]byte(`[{}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got := map[string]bool{}
-		told := Annotations(data, func(key string) { got[key] = true }) // must not panic on anything
+		told := Sent(data, func(key string) { got[key] = true }, func(string) {}) // must not panic on anything
 		if jsontext.Value(data).IsValid() {
 			if wanted, want := decoded(data); told != wanted || !maps.Equal(got, want) {
 				t.Errorf("told %v and %v, want %v and %v", told, got, wanted, want)

@@ -20,35 +20,45 @@ import (
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
-// maxKeys bounds the annotations of one object that are visited, over all its managers.
+// maxKeys bounds the annotations and labels of one object that are visited, over all its managers.
 const maxKeys = 50_000
 
-// Annotations calls visit with the keys of the annotations that were sent, by the value of
+// Sent calls visitors with the keys of the annotations and labels that were sent, by the value of
 // metadata.managedFields: some of them several times, and in no order that means anything.
 // The key is only valid during the call. It returns false if the value does not tell: it is
-// missing, it has no fields, or it claims too many. Any annotation may have been sent then.
+// missing, it has no fields, or it claims too many. Any may have been sent then.
 //
 // The value must be valid JSON, see [rawjson.NewReader].
-func Annotations(value jsontext.Value, visit func(key string)) (told bool) {
+func Sent(value jsontext.Value, annotation, label func(key string)) (told bool) {
 	keys := 0
 	r := rawjson.NewReader(value)
+	visitor := func(visit func(key string)) func([]byte) {
+		return func(field []byte) {
+			key, isField := strings.CutPrefix(string(field), "f:")
+			if !isField { // the map itself
+				return
+			}
+			if keys++; keys > maxKeys {
+				r.Stop()
+				return
+			}
+			visit(key)
+		}
+	}
 	r.Array(func(int) {
 		r.Object(func(name []byte) {
 			if string(name) != "fieldsV1" || r.Kind() != '{' {
 				return
 			}
 			told = true
-			r.Object(in("f:metadata", &r, in("f:annotations", &r, func(field []byte) {
-				key, isField := strings.CutPrefix(string(field), "f:")
-				if !isField { // the map itself
-					return
+			r.Object(in("f:metadata", &r, func(member []byte) {
+				switch string(member) {
+				case "f:annotations":
+					r.Object(visitor(annotation))
+				case "f:labels":
+					r.Object(visitor(label))
 				}
-				if keys++; keys > maxKeys {
-					r.Stop()
-					return
-				}
-				visit(key)
-			})))
+			}))
 		})
 	})
 	return told && keys <= maxKeys
