@@ -99,9 +99,26 @@ func (t *turn) merge(path, container string, into, wanted any) {
 	default:
 		isDefault := t.from[element(path, container)] == nil && unset[field] == text(have.Interface())
 		empty := have.IsZero() || have.Kind() == reflect.Slice && have.Len() == 0
+		set := t.setter(path, element(path, container), have)
 		if t.wins(path, container, !have.IsZero() && same(path, want, have), empty || isDefault) {
-			have.Set(want)
+			set(want)
 		}
+	}
+}
+
+// setter returns what sets an element. One that comes back to what the pod has is the pod's own again, with all that objects
+// do not name.
+func (t *turn) setter(path, element string, have reflect.Value) (set func(want reflect.Value)) {
+	if _, known := t.originals[element]; !known && t.from[element] == nil {
+		original := reflect.New(have.Type()).Elem()
+		original.Set(have)
+		t.originals[element] = original
+	}
+	return func(want reflect.Value) {
+		if original, ok := t.originals[element]; ok && !original.IsZero() && original.Type() != reflect.TypeFor[corev1.Container]() && same(path, want, original) {
+			want = original
+		}
+		have.Set(want)
 	}
 }
 
@@ -113,8 +130,9 @@ func (t *turn) mergeElement(path, container string, have, want reflect.Value) {
 			// tolerationSeconds of the pod are replaced without a conflictPolicy, and with one if they are the API server's.
 			toleration, is := h.Interface().(corev1.Toleration)
 			free := is && t.from[name] == nil && (t.ConflictPolicy == "" || ptr.Deref(toleration.TolerationSeconds, 0) == 300)
+			set := t.setter(path, element(name, container), h)
 			if t.wins(name, container, mergeKeys[field] == "" || same(path, want, h), free) {
-				h.Set(want) // in its place
+				set(want) // in its place
 			}
 			return
 		}

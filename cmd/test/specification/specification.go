@@ -5,6 +5,7 @@ package specification
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -176,11 +177,12 @@ type fold struct {
 	decision
 	pod              *corev1.Pod
 	objects          []*object
-	brought          map[string]bool    // names of the containers of all objects, known from the start
-	added            map[string]*object // containers, by name, and who has added them
-	from             map[string]*object // elements, and the last object that wanted them as they are
-	passed           map[*object]bool   // objects that reach nothing
-	agreed           map[string]bool    // elements that an object wanted as they were
+	brought          map[string]bool          // names of the containers of all objects, known from the start
+	added            map[string]*object       // containers, by name, and who has added them
+	from             map[string]*object       // elements, and the last object that wanted them as they are
+	passed           map[*object]bool         // objects that reach nothing
+	agreed           map[string]bool          // elements that an object wanted as they were
+	originals        map[string]reflect.Value // elements, as the pod has them
 	denied, warnings []Finding
 	dropped          *object // by Skip, for the reason
 	reason           string
@@ -194,7 +196,7 @@ type turn struct {
 }
 
 func (d decision) fold(objects []*object) *fold {
-	f := &fold{decision: d, pod: d.Pod.DeepCopy(), objects: objects, brought: map[string]bool{}, added: map[string]*object{}, from: map[string]*object{}, passed: map[*object]bool{}, agreed: map[string]bool{}}
+	f := &fold{decision: d, pod: d.Pod.DeepCopy(), objects: objects, brought: map[string]bool{}, added: map[string]*object{}, from: map[string]*object{}, passed: map[*object]bool{}, agreed: map[string]bool{}, originals: map[string]reflect.Value{}}
 	var turns []*turn
 	for _, o := range objects {
 		for _, c := range slices.Concat(o.InitContainers, o.Sidecars) {
