@@ -99,11 +99,11 @@ func BenchmarkSteps(b *testing.B) {
 	})
 	b.Run("pod and merge", func(b *testing.B) {
 		for b.Loop() {
-			mergeAll(pod(), match{objects: chosen}, nil, &settings)
+			mergeAll(pod(), match{objects: chosen}, nil, &settings.LeftAlone)
 		}
 	})
 	b.Run("response", func(b *testing.B) {
-		m := mergeAll(pod(), match{objects: chosen}, nil, &settings)
+		m := mergeAll(pod(), match{objects: chosen}, nil, &settings.LeftAlone)
 		for b.Loop() {
 			m.response(false)
 		}

@@ -8,6 +8,18 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
+// LeftAlone are names of containers that objects reach only if they name them.
+type LeftAlone struct {
+	// CommandExcluded are names of containers whose command and args are left
+	// alone. [DefaultSettings] has istio-proxy, as Kubeflow's webhook does.
+	CommandExcluded []string `json:"excludedContainers"`
+	// MeshContainers are names of containers that get neither env, envFrom nor
+	// volume mounts: a mesh proxy configures itself by env, which PodDefaults
+	// meant for the application would break. [DefaultSettings] has istio-proxy and
+	// linkerd-proxy.
+	MeshContainers []string `json:"meshContainers"`
+}
+
 // picks reports whether c's additions apply to a container. Without a selector they
 // apply to the pod's own containers. A container that a PodDefault adds always counts
 // as injected, even if the pod already has it: otherwise a pod that is sent again would
@@ -32,7 +44,7 @@ func (m *merge) first(c *Compiled) *container {
 		m.firsts = map[*Compiled]*container{}
 	}
 	m.firsts[c] = nil
-	excluded := slices.Concat(m.mesh, m.settings.CommandExcluded)
+	excluded := slices.Concat(m.mesh, m.leftAlone.CommandExcluded)
 	if m.mesh == nil { // the only container is the application
 		excluded = nil
 	}

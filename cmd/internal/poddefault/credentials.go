@@ -17,18 +17,6 @@ import (
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
-// Values of [Settings].Usage.
-const (
-	// UsageIgnore lets every pod use the PodDefaults that select it.
-	UsageIgnore = "Ignore"
-	// UsageCheck asks whether the pod's ServiceAccount may use those that bring
-	// Secrets, ConfigMaps or a ServiceAccount.
-	UsageCheck = "Check"
-)
-
-// Usages returns the valid values of [Settings].Usage.
-func Usages() []string { return []string{UsageIgnore, UsageCheck} }
-
 // A UsageChecker returns those of the objects that pods with a ServiceAccount of a namespace
 // may not use. An error is a fault: the pod is neither admitted nor denied.
 type UsageChecker interface {
@@ -37,7 +25,7 @@ type UsageChecker interface {
 
 type usageKey struct{}
 
-// CheckUsage returns the handler of this package with what [UsageCheck] asks.
+// CheckUsage returns the handler of this package with what the setting usage: Check asks.
 func CheckUsage(next admission.Handler, checker UsageChecker) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return next.Handle(context.WithValue(ctx, usageKey{}, checker), req)
@@ -48,13 +36,10 @@ func CheckUsage(next admission.Handler, checker UsageChecker) admission.Handler 
 // that an earlier call for the same request has applied were checked there. The pod's
 // ServiceAccount is the one that it was sent with.
 func (m *merge) checkUsage(ctx context.Context, namespace string) (*admission.Response, error) {
-	if m.settings.Usage != UsageCheck {
-		return nil, nil
-	}
 	var objects []*Compiled
 	replaced := false // an earlier call has replaced the ServiceAccount
 	for _, c := range m.applied {
-		if _, _, applied := m.pod.kept(c, &m.pod.bounds); applied {
+		if _, _, applied := kept(&m.pod.metadata, c, &m.pod.bounds); applied {
 			replaced = replaced || slices.ContainsFunc(c.podValues, func(f fieldValue) bool { return f.rule == serviceAccountRule })
 		} else if c.credentials {
 			objects = append(objects, c)

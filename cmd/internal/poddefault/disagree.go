@@ -64,7 +64,7 @@ func (c *Compiled) disagreements(b *bounds, other *Compiled) []string {
 func differing(b *bounds, kind *listKind, mine, theirs []item) (places []string) {
 	for m, t := range sameKey(b, mine, theirs, itemKey) {
 		if len(kind.compare(b, m.value, t.value)) > 0 || b.spent() {
-			places = append(places, placeIn(kind, m.key, nil))
+			places = append(places, kind.name+" "+m.key)
 		}
 	}
 	return places

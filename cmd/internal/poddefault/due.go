@@ -26,11 +26,11 @@ func Due(ctx context.Context, source Source, namespace, workload string, labels,
 		labels: labelsOf(labels), annotations: labelsOf(annotations), workload: Workload{unit: workload},
 		history: &history{revisions: revisionsIn(annotations[RevisionsAnnotation]), stored: true},
 	}
-	return pod.due(ctx, source, namespace)
+	return dueTo(ctx, pod, source, namespace)
 }
 
-// due is [Due].
-func (md *metadata) due(ctx context.Context, source Source, namespace string) (due []*Compiled, exempted []Exempted, err error) {
+// dueTo is [Due].
+func dueTo(ctx context.Context, md *metadata, source Source, namespace string) (due []*Compiled, exempted []Exempted, err error) {
 	if md.annotations.Has(meta.MirrorAnnotation) {
 		return nil, nil, nil
 	}

@@ -130,11 +130,11 @@ func (e *Exemption) Covers(other *Exemption, object string) bool {
 }
 
 // ExemptionFrom returns the exemption of a workload, as [WorkloadOf] names it, from an
-// object that ends last, or nil.
-func ExemptionFrom(c *Compiled, list []Exemption, now time.Time, workload string) (by *Exemption) {
+// object, named as in [meta.DecisionsAnnotation], that ends last, or nil.
+func ExemptionFrom(decision string, list []Exemption, now time.Time, workload string) (by *Exemption) {
 	for i := range list {
 		e := &list[i]
-		if now.Before(e.Until) && (by == nil || by.Until.Before(e.Until)) && (e.unit == allWorkloads || e.unit == workload) && slices.Contains(e.Objects, c.decision) {
+		if now.Before(e.Until) && (by == nil || by.Until.Before(e.Until)) && (e.unit == allWorkloads || e.unit == workload) && slices.Contains(e.Objects, decision) {
 			by = e
 		}
 	}
@@ -157,7 +157,7 @@ func (a *arrival) exempt(source Source, selected []*Compiled) (rest []*Compiled,
 	workload := workloadOf(a.metadata, a.bounds).unit
 	for _, c := range selected {
 		a.bounds.did(workOfVisit * len(list))
-		if by := ExemptionFrom(c, list, now, workload); by != nil {
+		if by := ExemptionFrom(c.decision, list, now, workload); by != nil {
 			exempted = append(exempted, Exempted{c, by})
 		} else {
 			rest = append(rest, c)

@@ -86,8 +86,8 @@ func (f *Finding) dependsOn(other *Compiled) {
 	}
 }
 
-// refusals returns a finding for each object because of which the pod is denied.
-func (e *excess) refusals() []Finding {
+// refusalsOf returns a finding for each object because of which the pod is denied.
+func refusalsOf(e *excess) []Finding {
 	objects := e.all
 	if e.object != nil {
 		objects = []*Compiled{e.object}

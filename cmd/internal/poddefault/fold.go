@@ -15,10 +15,10 @@ var errNoPod = errors.New("not a pod")
 
 // A folding folds objects into one pod, as often as objects are dropped.
 type folding struct {
-	raw      []byte
-	metadata *metadata
-	bounds   *bounds
-	settings *Settings
+	raw       []byte
+	metadata  *metadata
+	bounds    *bounds
+	leftAlone *LeftAlone
 }
 
 // settle folds the matched objects into the pod, and anew without an object that Skip, or a
@@ -45,7 +45,7 @@ func (f *folding) fold(of match, skipped []skip) (*merge, error) {
 	if !ok {
 		return nil, errNoPod
 	}
-	m := mergeAll(pod, of, skipped, f.settings)
+	m := mergeAll(pod, of, skipped, f.leftAlone)
 	*f.bounds = pod.bounds
 	return m, m.beyond()
 }

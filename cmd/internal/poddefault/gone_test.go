@@ -34,7 +34,7 @@ type goneWorld struct {
 
 func newGoneWorld(t *testing.T) *goneWorld {
 	t.Helper()
-	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), Settings{}, true, slog.New(slog.DiscardHandler), func() {})
+	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), WatchOptions{Recorded: true}, slog.New(slog.DiscardHandler), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

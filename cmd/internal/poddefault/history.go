@@ -74,7 +74,7 @@ func (h *history) came(annotation string) bool {
 // kept returns what an earlier call for the same request has recorded about an object, and
 // whether one has applied it. A mark that came with the request is none of an earlier call,
 // and then neither is the recorded revision.
-func (md *metadata) kept(c *Compiled, b *bounds) (resourceVersion, revision string, applied bool) {
+func kept(md *metadata, c *Compiled, b *bounds) (resourceVersion, revision string, applied bool) {
 	mark := c.unpack().mark
 	resourceVersion, marked := md.annotations.Lookup(mark)
 	if !marked {

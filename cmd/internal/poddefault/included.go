@@ -22,6 +22,6 @@ func Includes(ctx context.Context, source Source, c *Compiled, pod *metav1.Objec
 	if !md.unplaced {
 		md.raw = append(append([]byte(`{"name":`), quote(pod.Name)...), '}')
 	}
-	due, _, err := md.due(ctx, source, pod.Namespace)
+	due, _, err := dueTo(ctx, md, source, pod.Namespace)
 	return slices.ContainsFunc(due, func(other *Compiled) bool { return other.title == c.title && other.revision == c.revision }), err
 }

@@ -17,8 +17,8 @@ import (
 // merged. If there is no conflict it emits everything, otherwise the whole pod is
 // denied.
 type merge struct {
-	pod      *pod
-	settings *Settings
+	pod       *pod
+	leftAlone *LeftAlone
 
 	applied  []*Compiled // in the order of application
 	index    int         // of the current object
@@ -74,8 +74,8 @@ type setSeconds struct {
 
 // mergeAll tries the matched objects, except skipped ones, one after the other. It stops at
 // the first that is to be dropped: see [merge.dropped].
-func mergeAll(p *pod, chosen match, skipped []skip, settings *Settings) *merge {
-	m := &merge{pod: p, settings: settings, outside: chosen.outside, skipped: skipped, namespace: chosen.namespace}
+func mergeAll(p *pod, chosen match, skipped []skip, leftAlone *LeftAlone) *merge {
+	m := &merge{pod: p, leftAlone: leftAlone, outside: chosen.outside, skipped: skipped, namespace: chosen.namespace}
 	candidates := chosen.objects
 	if chosen.audits || len(skipped) > 0 {
 		candidates = make([]*Compiled, 0, len(chosen.objects))

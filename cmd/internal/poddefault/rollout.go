@@ -238,7 +238,7 @@ func (a *arrival) getsCurrent(r *rollout, namespace labels.Set) bool {
 	if len(r.steps) == 0 {
 		return false
 	}
-	if resourceVersion, revision, applied := a.kept(r.current, a.bounds); applied {
+	if resourceVersion, revision, applied := kept(a.metadata, r.current, a.bounds); applied {
 		if r.current.wrote(resourceVersion, revision) { // or a server that knows no revisions, and gives all pods the current one
 			return true
 		}

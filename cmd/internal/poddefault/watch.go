@@ -48,13 +48,22 @@ type Watcher struct {
 	secrets *secretWatch // nil if objects may not select Secrets
 }
 
+// WatchOptions says what a [Watcher] reads beside the objects.
+type WatchOptions struct {
+	// DataConnections is a label selector of the Secrets whose metadata is read; empty for none.
+	DataConnections string
+	// Exemptions reads the exemptions of namespaces.
+	Exemptions bool
+	// Recorded says that a controller records revisions: without, only rollouts of which the
+	// stable revision is known are in progress.
+	Recorded bool
+}
+
 // Watch prepares a watcher of all namespaces. [Watcher.Run] starts it and calls loaded
 // whenever Ready may have become nil. The factory's credentials must be allowed to list
 // and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io, both kinds of
-// revisions and namespaces, and Secrets if [Settings].DataConnections is not empty. Recorded
-// says whether a controller records revisions: without, only rollouts of which the stable
-// revision is known are in progress.
-func Watch(cluster *store.Factory, settings Settings, recorded bool, logger *slog.Logger, loaded func()) (*Watcher, error) {
+// revisions and namespaces, and Secrets if [WatchOptions].DataConnections is not empty.
+func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, loaded func()) (*Watcher, error) {
 	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
@@ -70,14 +79,14 @@ func Watch(cluster *store.Factory, settings Settings, recorded bool, logger *slo
 	w := newWatcher(logger)
 	w.cluster = cluster
 	var annotations []string
-	if settings.Exempts() {
+	if options.Exemptions {
 		annotations = []string{ExemptAnnotation}
 	}
 	if w.Namespaces, err = cluster.Namespaces(annotations...); err != nil {
 		return nil, err
 	}
 	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
-	if w.Revisions, err = revision.NewWatch(cluster, recorded, logger, w.restage); err != nil {
+	if w.Revisions, err = revision.NewWatch(cluster, options.Recorded, logger, w.restage); err != nil {
 		return nil, err
 	}
 	w.PodDefaults = store.Follow(cluster, store.Kind[*kubeflowv1alpha1.PodDefault, *Compiled]{
@@ -95,8 +104,8 @@ func Watch(cluster *store.Factory, settings Settings, recorded bool, logger *slo
 		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
 	})
 	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
-	if settings.DataConnections != "" {
-		w.secrets = watchSecrets(metadataOnly, settings.DataConnections, w, loaded)
+	if options.DataConnections != "" {
+		w.secrets = watchSecrets(metadataOnly, options.DataConnections, w, loaded)
 		w.index.secrets.unknown = w.secrets.unknown
 	}
 	w.PodDefaults.Handle(store.Handler[*Compiled]{Changed: w.changed, Synced: loaded})

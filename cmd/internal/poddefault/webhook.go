@@ -36,14 +36,7 @@ const (
 
 // Settings apply to all PodDefaults.
 type Settings struct {
-	// CommandExcluded are names of containers whose command and args are left
-	// alone. [DefaultSettings] has istio-proxy, as Kubeflow's webhook does.
-	CommandExcluded []string `json:"excludedContainers"`
-	// MeshContainers are names of containers that get neither env, envFrom nor
-	// volume mounts: a mesh proxy configures itself by env, which PodDefaults
-	// meant for the application would break. [DefaultSettings] has istio-proxy and
-	// linkerd-proxy.
-	MeshContainers []string `json:"meshContainers"`
+	LeftAlone
 	// Freshness is Cached or Consistent. Consistent asks the API server for each pod: while
 	// that takes longer than the webhook's timeout, as on an overloaded machine, pods are
 	// refused. Give such a webhook more timeoutSeconds.
@@ -108,12 +101,26 @@ func (s Settings) Validate() error {
 // DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{
-		CommandExcluded: []string{"istio-proxy"},
-		MeshContainers:  []string{"istio-proxy", "linkerd-proxy"},
-		Freshness:       Cached,
-		Usage:           UsageIgnore,
+		LeftAlone: LeftAlone{
+			CommandExcluded: []string{"istio-proxy"},
+			MeshContainers:  []string{"istio-proxy", "linkerd-proxy"},
+		},
+		Freshness: Cached,
+		Usage:     UsageIgnore,
 	}
 }
+
+// Values of [Settings].Usage.
+const (
+	// UsageIgnore lets every pod use the PodDefaults that select it.
+	UsageIgnore = "Ignore"
+	// UsageCheck asks whether the pod's ServiceAccount may use those that bring
+	// Secrets, ConfigMaps or a ServiceAccount.
+	UsageCheck = "Check"
+)
+
+// Usages returns the valid values of [Settings].Usage.
+func Usages() []string { return []string{UsageIgnore, UsageCheck} }
 
 // New defines the webhook for a source of PodDefaults. The error reports all problems
 // in the settings.
@@ -212,7 +219,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	var tooMuch *excess
 	if errors.As(err, &tooMuch) {
 		md.complete()
-		tell(ctx, namespace, &md, tooMuch.refusals)
+		tell(ctx, namespace, &md, func() []Finding { return refusalsOf(tooMuch) })
 		return tooMuch.denial(md.name), nil
 	}
 	return nil, err
@@ -246,7 +253,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		return admission.Allowed(), nil
 	}
 	md.complete()
-	f := folding{raw: raw, metadata: md, bounds: &b, settings: &h.settings}
+	f := folding{raw: raw, metadata: md, bounds: &b, leftAlone: &h.settings.LeftAlone}
 	m, err := f.settle(chosen)
 	if added := m.addedLabels(); err == nil && (len(added) > 0 || len(s.pinned) > 0) {
 		var more []*Compiled
@@ -271,8 +278,10 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		tell(ctx, namespace, md, m.refusals)
 		return m.denial(), nil
 	}
-	if denial, err := m.checkUsage(ctx, namespace); denial != nil || err != nil {
-		return denial, err
+	if h.settings.Usage == UsageCheck {
+		if denial, err := m.checkUsage(ctx, namespace); denial != nil || err != nil {
+			return denial, err
+		}
 	}
 	if len(m.audited) > 0 {
 		findings := m.auditAll(&f, chosen) // which warns, too

@@ -171,7 +171,9 @@ func Builtins() []Builtin {
 				return append(all, exempts), err
 			},
 			watch: func(env frontdoor.Environment, cluster *store.Factory, c *Config) (watcher, error) {
-				w, err := poddefault.Watch(cluster, c.Settings.PodDefault.Settings, selects(c.Controllers, status.Name), env.Logger, env.Changed)
+				w, err := poddefault.Watch(cluster, poddefault.WatchOptions{
+					DataConnections: c.Settings.PodDefault.DataConnections, Exemptions: c.Settings.PodDefault.Exempts(), Recorded: selects(c.Controllers, status.Name),
+				}, env.Logger, env.Changed)
 				if err != nil {
 					return watcher{}, err
 				}

@@ -65,7 +65,7 @@ func readExemptions(ctx context.Context, c *cluster.Cluster, namespaces []*manif
 
 // exemption returns what exempts a pod from d now, or nil.
 func (k *Defaults) exemption(d *Default, pod *manifest.Object) *poddefault.Exemption {
-	return poddefault.ExemptionFrom(d.compiled, k.exemptions, time.Now(), poddefault.WorkloadOf(&pod.ObjectMeta))
+	return poddefault.ExemptionFrom(d.compiled.Decision(), k.exemptions, time.Now(), poddefault.WorkloadOf(&pod.ObjectMeta))
 }
 
 // exemptUntil describes an exemption.

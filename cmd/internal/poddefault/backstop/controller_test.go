@@ -72,7 +72,7 @@ func start(t *testing.T) *testCluster {
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "index-controller", Groups: []string{"system:authenticated"}}
 	log := slog.New(slog.DiscardHandler)
-	if c.watcher, err = poddefault.Watch(store.NewFactory(config, log), poddefault.Settings{}, true, log, func() {}); err != nil {
+	if c.watcher, err = poddefault.Watch(store.NewFactory(config, log), poddefault.WatchOptions{Recorded: true}, log, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	c.controller, err = NewController(limited, Options{

@@ -59,7 +59,7 @@ func TestNamespacesAreReconciledWhenTheirIndexIsOutdated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
-				w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.Settings{}, true, log, func() {})
+				w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
 				if err != nil {
 					t.Fatal(err)
 				}

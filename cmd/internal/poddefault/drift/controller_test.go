@@ -85,7 +85,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "drift-controller", Groups: []string{"system:authenticated"}}
 	log := &logged{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.Settings{MaxExemption: metav1.Duration{Duration: time.Hour}}, true, logger, func() {})
+	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.WatchOptions{Exemptions: true, Recorded: true}, logger, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func run(t *testing.T, config *rest.Config, leading bool) *replica {
 	t.Helper()
 	r := &replica{leader: &switched{leading: leading, changed: make(chan struct{})}, log: &logged{}}
 	logger := slog.New(slog.NewTextHandler(r.log, nil))
-	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.Settings{}, true, logger, func() {})
+	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.WatchOptions{Recorded: true}, logger, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // TestTheLeaderLooksAtReportsThatAChangeConcerns sets objects and lists reports.
 func TestTheLeaderLooksAtReportsThatAChangeConcerns(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.Settings{}, true, log, func() {})
+	w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

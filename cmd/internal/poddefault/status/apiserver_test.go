@@ -75,7 +75,7 @@ func run(t *testing.T, config *rest.Config, leading bool) *running {
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "status-controller", Groups: []string{"system:authenticated"}}
 	leader := newSwitched(leading)
 	log := slog.New(slog.DiscardHandler)
-	watcher, err := poddefault.Watch(store.NewFactory(config, log), poddefault.Settings{}, true, log, func() {})
+	watcher, err := poddefault.Watch(store.NewFactory(config, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

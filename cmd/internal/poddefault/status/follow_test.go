@@ -23,7 +23,7 @@ import (
 func newWatcher(t *testing.T) *poddefault.Watcher {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.Settings{}, true, log, func() {})
+	w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
