@@ -9,8 +9,7 @@ func (m *merge) auditAll(f *folding, chosen match) (findings []Finding) {
 	enforced.objects, enforced.audits = nil, false
 	for _, c := range chosen.objects {
 		if c.audit {
-			c = &Compiled{identity: c.identity, additions: c.additions}
-			c.audit = false
+			c = c.enforced()
 		}
 		enforced.objects = append(enforced.objects, c)
 	}

@@ -411,7 +411,7 @@ func TestWorkGrowsAsTheFieldsOfTwoObjectsDo(t *testing.T) {
 			}))
 		}
 		b := newBounds(t.Context())
-		if places := object("x").disagreements(&b, object("y")); len(places) != 3*n || b.spent() {
+		if places := disagreements(&b, object("x"), object("y")); len(places) != 3*n || b.spent() {
 			t.Fatalf("%d places of %d", len(places), 3*n)
 		}
 		return b.work

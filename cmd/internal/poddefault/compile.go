@@ -256,6 +256,20 @@ func (c *Compiled) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.clashes = c.mayClash()
 }
 
+// filledWith returns the object with a spec whose placeholders are filled in.
+func (c *Compiled) filledWith(spec *kubeflowv1alpha1.PodDefaultSpec) *Compiled {
+	filled := &Compiled{identity: c.identity, additions: &additions{mark: c.mark, marks: c.marks, annotations: c.annotations, strayMounts: c.strayMounts}}
+	filled.compileSpec(spec)
+	return filled
+}
+
+// enforced returns the object without mode Audit.
+func (c *Compiled) enforced() *Compiled {
+	out := &Compiled{identity: c.identity, additions: c.additions}
+	out.audit = false
+	return out
+}
+
 // Problem returns why the object can never work, or nil.
 func (c *Compiled) Problem() error { return c.problem }
 

@@ -59,7 +59,7 @@ func expectEnvFrom(t testing.TB, source Source, want ...string) {
 }
 
 func TestSecretsComeAndGo(t *testing.T) {
-	index := indexOf(connecting(t))
+	index := indexWith(connecting(t))
 	expectEnvFrom(t, index)
 	set := labels.Set{"connection": "true"}
 	index.SetSecret(testNamespace, "b", set)
@@ -79,7 +79,7 @@ func TestSecretsComeAndGo(t *testing.T) {
 }
 
 func TestFormerObjectsAreNotCached(t *testing.T) {
-	index := indexOf(connecting(t))
+	index := indexWith(connecting(t))
 	index.SetSecret(testNamespace, "a", labels.Set{"connection": "true"})
 	for range 3 {
 		index.Set(Compile(connecting(t)))
@@ -128,7 +128,7 @@ func TestTheStableRevisionMaySelectSecrets(t *testing.T) {
 }
 
 func TestAnObjectThatSelectsTooManySecretsIsLeftOut(t *testing.T) {
-	index := indexOf(connecting(t))
+	index := indexWith(connecting(t))
 	for i := range maxConnections {
 		index.SetSecret(testNamespace, fmt.Sprintf("s-%03d", i), labels.Set{"connection": "true"})
 	}
@@ -153,7 +153,7 @@ func TestWhyASelectionOfSecretsIsLeftOutOrWaits(t *testing.T) {
 		"they are not read yet":            {fault: errors.New("secrets are not read yet")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			index := indexOf(pd)
+			index := indexWith(pd)
 			index.secrets.unknown = func() (problem, fault error) { return unknown.problem, unknown.fault }
 			selected, err := chosenFrom(t.Context(), index)
 			if unknown.fault != nil {
@@ -165,7 +165,7 @@ func TestWhyASelectionOfSecretsIsLeftOutOrWaits(t *testing.T) {
 			if err != nil || len(selected) != 1 || !errors.Is(selected[0].problem, unknown.problem) {
 				t.Errorf("got %v, %v", selected, err)
 			}
-			other := indexOf(parsePodDefaults(t, []byte("metadata: {name: other}\nspec: {selector: {}, env: [{name: A}]}"))...)
+			other := indexWith(parsePodDefaults(t, []byte("metadata: {name: other}\nspec: {selector: {}, env: [{name: A}]}"))...)
 			other.secrets.unknown = index.secrets.unknown
 			if selected, err := chosenFrom(t.Context(), other); err != nil || selected[0].problem != nil {
 				t.Errorf("an object without such selectors: %v, %v", selected, err)
@@ -175,7 +175,7 @@ func TestWhyASelectionOfSecretsIsLeftOutOrWaits(t *testing.T) {
 }
 
 func TestNewerSecretsReplaceThoseOfTheWatch(t *testing.T) {
-	index := indexOf(connecting(t))
+	index := indexWith(connecting(t))
 	index.SetSecret(testNamespace, "old", labels.Set{"connection": "true"})
 	fresh := secrets{"new": labels.Set{"connection": "true"}}
 	if index.secrets.same(testNamespace, fresh) || !index.secrets.same(testNamespace, secrets{"old": labels.Set{"connection": "true"}}) {
@@ -187,7 +187,7 @@ func TestNewerSecretsReplaceThoseOfTheWatch(t *testing.T) {
 }
 
 func TestSelectionsAndSecretsMayChangeAtTheSameTime(t *testing.T) {
-	index := indexOf(connecting(t))
+	index := indexWith(connecting(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {

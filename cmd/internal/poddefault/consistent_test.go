@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
 // meet returns a meeting point of calls, whose lists the test releases one by one.
@@ -138,7 +140,7 @@ spec: {selector: {matchLabels: {use: "true"}}}
 metadata: {name: added}
 spec: {selector: {}}
 `))
-	s := correct(indexOf(old...), []correction{
+	s := correct(indexWith(old...), []correction{
 		{title: "PodDefault team-a/changed", object: Compile(fresh[0])},
 		{title: "PodDefault team-a/gone"},
 		{object: Compile(fresh[1])},
@@ -181,3 +183,12 @@ type refreshing struct {
 }
 
 func (r *refreshing) Fresh(context.Context, string) (Source, error) { return r.fresh, nil }
+
+// indexWith returns an index of PodDefaults.
+func indexWith(pds ...*kubeflowv1alpha1.PodDefault) *Index {
+	index := NewIndex()
+	for _, pd := range pds {
+		index.Set(Compile(pd))
+	}
+	return index
+}

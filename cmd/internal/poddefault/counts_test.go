@@ -3,17 +3,17 @@
 package poddefault
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -22,36 +22,25 @@ func TestDecisionsAreCountedByObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	index := NewIndex()
-	for name, value := range map[string]string{"one": "1", "two": "2"} {
-		index.Set(Compile(&kubeflowv1alpha1.PodDefault{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, Generation: 7},
-			Spec: kubeflowv1alpha1.PodDefaultSpec{
-				Selector: metav1.LabelSelector{MatchLabels: map[string]string{name: "true"}},
-				Env:      []corev1.EnvVar{{Name: "A", Value: value}},
-			},
-		}))
-	}
-	webhook, err := New(index, DefaultSettings())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler := counts.Count(webhook.Handler)
-	ask := func(labels string, dryRun bool) {
+	handler := counts.Count(admission.HandlerFunc(func(_ context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		resp := admission.Allowed()
+		err := json.Unmarshal(req.Object.Raw, &resp.AuditAnnotations)
+		return resp, err
+	}))
+	ask := func(decisions string, dryRun bool) {
 		t.Helper()
-		raw := `{"metadata":{"name":"p","labels":{` + labels + `}},"spec":{"containers":[{"name":"main"}]}}`
 		if _, err := handler.Handle(t.Context(), &admissionv1.AdmissionRequest{
-			Resource: podResource, Operation: admissionv1.Create, Namespace: "team-a", DryRun: &dryRun, Object: runtime.RawExtension{Raw: []byte(raw)},
+			Operation: admissionv1.Create, Namespace: "team-a", DryRun: &dryRun, Object: runtime.RawExtension{Raw: []byte(decisions)},
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ask(`"one":"true"`, false)
-	ask(`"one":"true"`, true)
-	ask(`"one":"true","two":"true"`, false)
-	ask(`"none":"true"`, false)
+	ask(`{"applied":"one@7"}`, false)
+	ask(`{"applied":"one@7"}`, true)
+	ask(`{"denied":"two@7,cluster/three@1"}`, false)
+	ask(`{}`, false)
 	for series, want := range map[series]float64{
-		{"team-a", "one", "applied"}: 1, {"team-a", "two", "applied"}: 0, {"team-a", "two", "denied"}: 1,
+		{"team-a", "one", "applied"}: 1, {"team-a", "two", "applied"}: 0, {"team-a", "two", "denied"}: 1, {"team-a", "cluster/three", "denied"}: 1,
 	} {
 		if got := valueOf(counts, series); got != want {
 			t.Errorf("%v is %v, want %v", series, got, want)

@@ -10,7 +10,7 @@ import (
 
 // disagreements returns the places of a pod where c and other conflict or where finding
 // out is too expensive. No pod gets both.
-func (c *Compiled) disagreements(b *bounds, other *Compiled) []string {
+func disagreements(b *bounds, c, other *Compiled) []string {
 	var places []string
 	for _, list := range []struct {
 		kind        *listKind

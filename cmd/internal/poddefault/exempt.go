@@ -177,6 +177,13 @@ func (x *Index) SetExemptions(namespace string, list []Exemption) {
 	x.exempt[namespace] = list
 }
 
+// SetClock sets what tells whether exemptions have ended, for tests.
+func (x *Index) SetClock(now func() time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.now = now
+}
+
 // Exemptions implements [Source].
 func (x *Index) Exemptions(namespace string) ([]Exemption, time.Time) {
 	x.mu.RLock()

@@ -110,7 +110,7 @@ func exemptIndex(t testing.TB, exemptions string, now *time.Time) *Index {
 	index.Set(CompileCluster(cpd))
 	index.SetNamespace(testNamespace, nil)
 	index.SetExemptions(testNamespace, list)
-	index.now = func() time.Time { return *now }
+	index.SetClock(func() time.Time { return *now })
 	return index
 }
 

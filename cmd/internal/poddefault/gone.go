@@ -121,6 +121,9 @@ func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (te
 	return texts
 }
 
+// SetClock sets what tells the time, for tests.
+func (w *Watcher) SetClock(now func() time.Time) { w.gone.now, w.index.now = now, now }
+
 // none reports whether nothing disappeared lately. It is cheap.
 func (g *gone) none() bool {
 	last := g.last.Load()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -40,11 +38,10 @@ func newGoneWorld(t *testing.T) *goneWorld {
 	}
 	watcher.PodDefaults.Replace(nil)
 	watcher.ClusterPodDefaults.Replace(nil)
-	watcher.Namespaces.Replace(nil)
+	watcher.Namespaces.Replace([]*store.Namespace{{Name: "team-a", Labels: map[string]string{"tier": "gold"}}})
 	watcher.Revisions.Replace(nil, nil)
 	w := &goneWorld{Watcher: watcher, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	w.gone.now = func() time.Time { return w.at }
-	w.index.SetNamespace("team-a", map[string]string{"tier": "gold"})
+	w.SetClock(func() time.Time { return w.at })
 	return w
 }
 
@@ -157,23 +154,5 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 				t.Errorf("a second review changes the pod:\n%s\n%s", a, b)
 			}
 		})
-	}
-}
-
-func TestWhatIsGoneIsForgotten(t *testing.T) {
-	w := newGoneWorld(t)
-	for i := range mostGone + 10 {
-		w.gone.changed(Compile(gonePodDefault(fmt.Sprintf("pd-%04d", i), "1", "old")), nil)
-	}
-	texts := w.gone.selected("team-a", nil, labels.Set{"old": "true"})
-	if len(texts) != mostGone || slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "pd-0000") }) {
-		t.Errorf("%d are remembered", len(texts))
-	}
-	w.at = w.at.Add(keptGone + time.Second)
-	other := gonePodDefault("other", "1", "old")
-	other.Namespace = "team-b"
-	w.gone.changed(Compile(other), nil)
-	if len(w.gone.objects) != 1 || len(w.gone.objects["team-b"]) != 1 {
-		t.Errorf("still there: %d namespaces", len(w.gone.objects))
 	}
 }

@@ -43,7 +43,7 @@ func overlap(a, b *Compiled) []string {
 		return nil
 	}
 	places, within := sets.New[string](), newBounds(context.Background())
-	for _, place := range a.unpack().disagreements(&within, b.unpack()) {
+	for _, place := range disagreements(&within, a.unpack(), b.unpack()) {
 		places.Insert(place)
 	}
 	return slices.Sorted(maps.Keys(places))

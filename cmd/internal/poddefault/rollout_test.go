@@ -31,7 +31,7 @@ type stagedDefault struct {
 }
 
 // compile compiles it with what is recorded.
-func (s *stagedDefault) compile() *Compiled { return pack(s.PodDefault, nil, s.source()).unpack() }
+func (s *stagedDefault) compile() *Compiled { return Compile(s.PodDefault).With(s.source()) }
 
 func (s *stagedDefault) source() *revision.Set {
 	set := &revision.Set{}

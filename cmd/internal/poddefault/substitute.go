@@ -55,7 +55,5 @@ func (m *merge) filled(c *Compiled, missing func(path *field.Path, what string))
 		out.WriteString((*text)[end:])
 		*text = out.String()
 	})
-	filled := &Compiled{identity: c.identity, additions: &additions{mark: c.mark, marks: c.marks, annotations: c.annotations, strayMounts: c.strayMounts}}
-	filled.compileSpec(spec)
-	return filled
+	return c.filledWith(spec)
 }
