@@ -154,11 +154,11 @@ spec: {selector: {}}
 }
 
 func TestASourceIsAskedForFreshObjectsOnlyIfConsistencyIsWanted(t *testing.T) {
-	source := &refreshing{Index: NewIndex(), fresh: indexOf(parsePodDefaults(t, []byte("metadata: {name: new}\nspec: {selector: {}, env: [{name: A, value: b}]}"))...)}
+	from := &refreshing{Index: NewIndex(), fresh: indexOf(parsePodDefaults(t, []byte("metadata: {name: new}\nspec: {selector: {}, env: [{name: A, value: b}]}"))...)}
 	for _, freshness := range Freshnesses() {
 		settings := DefaultSettings()
 		settings.Freshness = freshness
-		webhook, err := New(source, settings)
+		webhook, err := New(from, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestASourceIsAskedForFreshObjectsOnlyIfConsistencyIsWanted(t *testing.T) {
 	}
 	settings := DefaultSettings()
 	settings.Freshness = "fresh"
-	if _, err := New(source, settings); err == nil {
+	if _, err := New(from, settings); err == nil {
 		t.Error("an unknown freshness was taken")
 	}
 }

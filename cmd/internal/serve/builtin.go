@@ -185,12 +185,12 @@ func Builtins() []Builtin {
 				if err != nil {
 					return watcher{}, err
 				}
-				counts, err := poddefault.NewCounts(env.Metrics, w.Known)
+				counted, err := poddefault.NewCounts(env.Metrics, w.Known)
 				if err != nil {
 					return watcher{}, err
 				}
 				return watcher{
-					sources: Sources{PodDefaults: w, Authors: authors, Classes: classes, Neighbours: w, counts: counts}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
+					sources: Sources{PodDefaults: w, Authors: authors, Classes: classes, Neighbours: w, counts: counted}, what: "poddefaults", help: "PodDefaults and ClusterPodDefaults known to this server.",
 					ready: w.Ready, run: w.Run, count: w.Len, contact: w.LastContact,
 				}, nil
 			},

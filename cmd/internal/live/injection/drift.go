@@ -91,7 +91,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	}
 	report, workloads := drift.NewReport(), &owners{fleet: f, namespace: namespace, kinds: map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta{}}
 	found := map[types.NamespacedName]*DriftedWorkload{} // the name has the kind
-	exempt := map[*poddefault.Exemption]int{}            // pods
+	exempted := map[*poddefault.Exemption]int{}          // pods
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
 		if pod.DeletionTimestamp != nil {
 			return nil
@@ -105,7 +105,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		}
 		report.Add(findings, 1)
 		for _, by := range exemptedBy(findings) {
-			exempt[by]++
+			exempted[by]++
 		}
 		top, restart, err := workloads.of(ctx, pod)
 		if err != nil {
@@ -129,7 +129,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		}
 	}
 	out := newDrift(report, f.undecided, found)
-	if out.Exemptions = f.inForce(exempt); only != nil {
+	if out.Exemptions = f.inForce(exempted); only != nil {
 		out.Exemptions = slices.DeleteFunc(out.Exemptions, func(e DriftExemption) bool {
 			return only.Namespace != "" && only.Namespace != e.Namespace || !slices.Contains(e.Objects, only.compiled.Decision())
 		})

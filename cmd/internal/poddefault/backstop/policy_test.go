@@ -187,15 +187,15 @@ func (w *world) index() Index {
 
 // inject returns the pod after the webhook.
 func (w *world) inject(t *rapid.T) *corev1.Pod {
-	source := poddefault.NewIndex()
-	source.SetNamespace(testNamespace, labels.Set(w.namespace))
+	index := poddefault.NewIndex()
+	index.SetNamespace(testNamespace, labels.Set(w.namespace))
 	for _, pd := range w.podDefaults {
-		source.Set(poddefault.Compile(pd))
+		index.Set(poddefault.Compile(pd))
 	}
 	for _, cpd := range w.cluster {
-		source.Set(poddefault.CompileCluster(cpd))
+		index.Set(poddefault.CompileCluster(cpd))
 	}
-	webhook, err := poddefault.New(source, poddefault.DefaultSettings())
+	webhook, err := poddefault.New(index, poddefault.DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}

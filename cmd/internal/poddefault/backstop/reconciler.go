@@ -69,12 +69,12 @@ type reconciler struct {
 
 	mu       sync.Mutex
 	selector labels.Selector
-	plans    map[string]*plan
+	plans    map[string]*turn
 	complete bool // every selected namespace has its index
 }
 
-// A plan records when the index of a namespace was written, and the result.
-type plan struct {
+// A turn records when the index of a namespace was written, and the result.
+type turn struct {
 	next    time.Time // earliest next write
 	omitted []string
 }
@@ -83,7 +83,7 @@ func newReconciler(c *Controller) *reconciler {
 	r := &reconciler{
 		Controller: c, now: time.Now,
 		limiter: rate.NewLimiter(rate.Limit(c.pace.perSecond), c.pace.perSecond),
-		plans:   map[string]*plan{}, selector: labels.Nothing(),
+		plans:   map[string]*turn{}, selector: labels.Nothing(),
 	}
 	r.namespaces = store.NewController(c.pace.retry, c.pace.longest, r.reconcile)
 	r.indexes = store.New(store.Kind[*corev1.PodTemplate, *stored]{
@@ -266,11 +266,11 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 	r.metrics.written(err)
 	if err != nil {
 		r.log.Warn("cannot write an index, will try again", "namespace", namespace, "error", err)
-		r.plan(namespace, func(p *plan) { p.next = r.now().Add(r.pace.retry) })
+		r.plan(namespace, func(p *turn) { p.next = r.now().Add(r.pace.retry) })
 		return 0, err
 	}
 	r.indexes.Set(&stored{keep(written).identity, digest}) // until the watch delivers it
-	r.plan(namespace, func(p *plan) {
+	r.plan(namespace, func(p *turn) {
 		p.next = r.now().Add(max(r.pace.again, time.Duration(size)*2*time.Microsecond)) // 0.5 MB per second
 	})
 	return 0, nil
@@ -279,7 +279,7 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 // omits notes which objects have no room.
 func (r *reconciler) omits(namespace string, desired Index) {
 	var changed []string
-	r.plan(namespace, func(p *plan) {
+	r.plan(namespace, func(p *turn) {
 		if len(desired.Omitted) > 0 && len(p.omitted) != len(desired.Omitted) {
 			r.log.Error("there is no room in the index for all objects: pods that have a label of one without room are rejected unless a server has decided on them",
 				"namespace", namespace, "objects", desired.Objects, "omitted", len(desired.Omitted))
@@ -301,11 +301,11 @@ func (r *reconciler) until(namespace string) time.Duration {
 }
 
 // plan changes the plan of a namespace.
-func (r *reconciler) plan(namespace string, change func(*plan)) {
+func (r *reconciler) plan(namespace string, change func(*turn)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.plans[namespace] == nil {
-		r.plans[namespace] = &plan{}
+		r.plans[namespace] = &turn{}
 	}
 	change(r.plans[namespace])
 	omitted := 0

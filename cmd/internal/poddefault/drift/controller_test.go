@@ -175,16 +175,16 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	create("y", "", "")
 	all := kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missed: 1, Surplus: 1}
 	is("each pod to be counted", all)
-	exempt := func(d time.Duration) {
+	exemptFor := func(d time.Duration) {
 		t.Helper()
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%s x Pod/%s reason"}}}`, poddefault.ExemptAnnotation, time.Now().Add(d).Format(time.RFC3339), missing.Name)
 		if _, err := clients.CoreV1().Namespaces().Patch(t.Context(), name.Namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	exempt(time.Hour)
+	exemptFor(time.Hour)
 	is("a pod to be exempt", kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Surplus: 1, Exempt: 1})
-	exempt(2 * time.Second)
+	exemptFor(2 * time.Second)
 	is("the exemption to end by itself", all)
 	if got := testutil.CollectAndCount(collector{board}, "sallyport_poddefault_pods"); got != 6 { // five states, and undecided
 		t.Errorf("%d series", got)

@@ -134,7 +134,7 @@ func fill(report *openreports.Report, namespace string, results []openreports.Re
 		report.Labels = map[string]string{}
 	}
 	report.Labels[managedByLabel] = managedBy
-	report.Source, report.Results = source, results
+	report.Source, report.Results = reporter, results
 	report.Scope = &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}
 	report.ScopeSelector = nil
 	report.Configuration = &openreports.ReportConfiguration{Limits: openreports.Limits{MaxResults: mostResults}}

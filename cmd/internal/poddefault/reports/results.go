@@ -40,7 +40,7 @@ const (
 )
 
 const (
-	source   = "sallyport" // of all results, and the policy of limitRule
+	reporter = "sallyport" // of all results, and the policy of limitRule
 	category = "PodDefaults"
 )
 
@@ -117,7 +117,7 @@ func conflictResult(c *poddefault.Compiled, condition *metav1.Condition) openrep
 // limitResult is the result that tells how many others are left out.
 func limitResult(namespace string, findings, conflicts int, at time.Time) openreports.ReportResult {
 	return openreports.ReportResult{
-		Policy: source, Rule: limitRule, Category: category, Result: skip, Severity: info, Timestamp: timestamp(at),
+		Policy: reporter, Rule: limitRule, Category: category, Result: skip, Severity: info, Timestamp: timestamp(at),
 		Description: fmt.Sprintf("%d results are left out: a report has the newest %d", findings+conflicts, mostResults),
 		Subjects:    []corev1.ObjectReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace}},
 		Properties:  map[string]string{leftOutProperty: strconv.Itoa(findings), leftOutConflictsProperty: strconv.Itoa(conflicts)},

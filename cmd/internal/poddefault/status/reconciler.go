@@ -35,13 +35,13 @@ type reconciler struct {
 	namespaces  map[string]labels.Set
 	conflicting int              // number of objects with conflicts
 	changed     map[key]struct{} // to compare
-	plans       map[key]*plan
+	plans       map[key]*turn
 	told        *rate.Limiter // for events
 	counted     *rate.Limiter // for writes that only change counts
 }
 
-// A plan records when a status was written, and whether it is due.
-type plan struct {
+// A turn records when a status was written, and whether it is due.
+type turn struct {
 	since      time.Time // when it became outdated; zero if it is up to date
 	generation int64     // of the recorded writes
 	writes     int
@@ -54,7 +54,7 @@ func newReconciler(c *Controller) *reconciler {
 		Controller: c, now: time.Now,
 		pending: newPending(),
 		objects: map[key]*node{}, claimed: map[place][]claimant{}, namespaces: map[string]labels.Set{},
-		changed: map[key]struct{}{}, plans: map[key]*plan{},
+		changed: map[key]struct{}{}, plans: map[key]*turn{},
 		told: rate.NewLimiter(eventsPerSecond, eventsBurst), counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
 	}
 	r.writes = store.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
@@ -177,7 +177,7 @@ func (r *reconciler) plan(k key) {
 	}
 	p := r.plans[k]
 	if p == nil {
-		p = &plan{}
+		p = &turn{}
 		r.plans[k] = p
 	}
 	if p.since.IsZero() {
@@ -205,7 +205,7 @@ func (r *reconciler) hasCounts(n *node) bool {
 }
 
 // dueCounts is due for a status that only differs by counts.
-func (r *reconciler) dueCounts(p *plan) time.Duration {
+func (r *reconciler) dueCounts(p *turn) time.Duration {
 	now := r.now()
 	if wait := r.pace.counts - now.Sub(p.last); wait > 0 && !p.last.IsZero() {
 		return wait
@@ -219,7 +219,7 @@ func (r *reconciler) dueCounts(p *plan) time.Duration {
 }
 
 // due returns how long a status must wait.
-func (r *reconciler) due(p *plan, generation int64) time.Duration {
+func (r *reconciler) due(p *turn, generation int64) time.Duration {
 	now := r.now()
 	if (len(r.changed) > 0 || r.pending.any()) && now.Sub(p.since) < r.pace.patience {
 		return r.pace.quiet

@@ -246,7 +246,7 @@ func TestWritesForOneGenerationComeEverMoreSeldom(t *testing.T) {
 	r := newTestReconciler(t)
 	at := r.now()
 	r.now = func() time.Time { return at }
-	p := &plan{since: at, generation: 1}
+	p := &turn{since: at, generation: 1}
 	for writes, want := range []time.Duration{0, 15 * time.Second, time.Minute, 4 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 		p.writes, p.last = writes, at
 		if got := r.due(p, 1); got != want {
