@@ -128,7 +128,7 @@ func TestTheStableRevisionMaySelectSecrets(t *testing.T) {
 }
 
 func TestAnObjectThatSelectsTooManySecretsIsLeftOut(t *testing.T) {
-	index := indexWith(connecting(t))
+	index := indexOf(connecting(t))
 	for i := range maxConnections {
 		index.SetSecret(testNamespace, fmt.Sprintf("s-%03d", i), labels.Set{"connection": "true"})
 	}

@@ -37,7 +37,7 @@ func backstopName(podDefaults int) string {
 // measureBackstop creates notebook pods that the policy looks up and lets pass, without
 // it and with indexes of several sizes. Turns alternate. No webhook is called: the
 // pods come with the annotation that it leaves.
-func measureBackstop(ctx context.Context, p plan, site *site, progress progress) ([]creation, error) {
+func measureBackstop(ctx context.Context, p schedule, site *site, progress progress) ([]creation, error) {
 	pod, err := parsePod(notebookPodYAML, selecting)
 	if err != nil {
 		return nil, err

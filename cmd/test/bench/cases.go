@@ -18,7 +18,7 @@ type stage struct {
 	starts      int    // how often sallyport is started for the figure "start to ready"
 	starter     string // the server that is started then
 	// prepare adds what else has to be there, nil for nothing.
-	prepare func(ctx context.Context, s *site, p plan, progress progress) error
+	prepare func(ctx context.Context, s *site, p schedule, progress progress) error
 	creates bool // whether pods are created through the API server
 	volumes bool // whether persistent volumes are
 	// freshness has pods created with each freshness of PodDefaults, by so many clients.
@@ -84,7 +84,7 @@ const (
 	libraryValidate   = "library-validate"
 )
 
-func planStages(p plan) ([]stage, error) {
+func planStages(p schedule) ([]stage, error) {
 	typical, err := typicalPodDefaults()
 	if err != nil {
 		return nil, err

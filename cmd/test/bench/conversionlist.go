@@ -175,7 +175,7 @@ func poll(ctx context.Context, check func() error) error {
 
 // measureLists lists all objects, with one server after the other as their converter.
 // Only one of them runs at a time, so that it is known who converts.
-func measureLists(ctx context.Context, p plan, site *site, progress progress) (_ []listing, err error) {
+func measureLists(ctx context.Context, p schedule, site *site, progress progress) (_ []listing, err error) {
 	progress.sayf("starting an API server without watch cache and creating %s CronTabs", thousands(p.Listed))
 	l, err := startLister(ctx, site.dir)
 	if err != nil {
@@ -211,7 +211,7 @@ func measureLists(ctx context.Context, p plan, site *site, progress progress) (_
 }
 
 // measureList lists once to warm up, and once for the figures.
-func measureList(ctx context.Context, p plan, site *site, l *lister, name string) (elapsed, cost time.Duration, err error) {
+func measureList(ctx context.Context, p schedule, site *site, l *lister, name string) (elapsed, cost time.Duration, err error) {
 	srv, err := site.start(ctx, name)
 	if err != nil {
 		return 0, 0, err

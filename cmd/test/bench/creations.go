@@ -22,7 +22,7 @@ const writers = 64
 
 // measureCreations creates so many notebook pods in a turn through the API server: with
 // no webhook, and with each of the targets registered. Turns alternate.
-func measureCreations(ctx context.Context, p plan, site *site, targets []target, c benchCase, pods, clients int) ([]creation, error) {
+func measureCreations(ctx context.Context, p schedule, site *site, targets []target, c benchCase, pods, clients int) ([]creation, error) {
 	pod, err := parsePod(notebookPodYAML, selecting)
 	if err != nil {
 		return nil, err

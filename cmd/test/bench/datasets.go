@@ -37,7 +37,7 @@ const datasetZone = "eu-west-1a"
 
 // datasetStage is the last. There may be any number of PodDefaults: as many as the stage
 // before has.
-func datasetStage(p plan, few int) stage {
+func datasetStage(p schedule, few int) stage {
 	if p.Only == "" {
 		few = p.Many
 	}
@@ -93,7 +93,7 @@ func drawToDatasets(pod map[string]any) {
 
 // createDatasets installs Fluid's API, and creates Datasets with their runtimes and
 // claims, and claims of others.
-func createDatasets(ctx context.Context, s *site, p plan, progress progress) error {
+func createDatasets(ctx context.Context, s *site, p schedule, progress progress) error {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(types); err != nil {

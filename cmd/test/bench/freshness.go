@@ -26,7 +26,7 @@ type freshness struct {
 }
 
 // freshnessStages are one for each number of PodDefaults, in ascending order.
-func freshnessStages(p plan) []stage {
+func freshnessStages(p schedule) []stage {
 	var stages []stage
 	for i, podDefaults := range p.Fresh {
 		clients := []int{crowd}
@@ -41,7 +41,7 @@ func freshnessStages(p plan) []stage {
 }
 
 // measureFreshness creates notebook pods that one PodDefault selects. Turns alternate.
-func measureFreshness(ctx context.Context, p plan, site *site, targets []target, stage stage) ([]freshness, error) {
+func measureFreshness(ctx context.Context, p schedule, site *site, targets []target, stage stage) ([]freshness, error) {
 	typical, err := typicalPodDefaults()
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func scaledBy(figure func(*scaled) float64) func(*results) (float64, bool) {
 }
 
 // limitsOf are the limits of what a plan measures.
-func limitsOf(p plan) []limit {
+func limitsOf(p schedule) []limit {
 	var of []limit
 	for _, l := range limits {
 		if p.measures(l.Part) {

@@ -113,8 +113,8 @@ func exit(err error) {
 	}
 }
 
-// A plan says how long and how large a run is.
-type plan struct {
+// A schedule says how long and how large a run is.
+type schedule struct {
 	Judge       bool          // whether the limits are judged
 	Rounds      int           // of load
 	Window      time.Duration // of load, for each case and server in a round
@@ -139,17 +139,17 @@ type plan struct {
 }
 
 // measures says whether a part is in the run.
-func (p plan) measures(part string) bool {
+func (p schedule) measures(part string) bool {
 	return p.Only == part || p.Only == "" && part != partPeers && part != partScale
 }
 
 var (
-	fullPlan = plan{
+	fullPlan = schedule{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
 		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Arrivals: 10 * time.Second, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100, 1000},
 		Scale: scale{Namespaces: 2000, PodDefaults: 100_000, ClusterPodDefaults: 1000}, Leads: 2 * time.Minute,
 	}
-	quickPlan = plan{
+	quickPlan = schedule{
 		Rounds: 2, Window: 15 * time.Millisecond, WarmUp: 10 * time.Millisecond,
 		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Arrivals: 200 * time.Millisecond, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1, Peers: []int{12},
 		Scale: scale{Namespaces: 4, PodDefaults: 200, ClusterPodDefaults: 5}, Leads: 2 * time.Second,

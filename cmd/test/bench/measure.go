@@ -32,7 +32,7 @@ type trial struct {
 
 // measureCases puts all cases to all targets in turns. The first target is the
 // floor. podDefaults are those of the API server.
-func measureCases(ctx context.Context, p plan, targets []target, cases []benchCase, podDefaults *v1alpha1.PodDefaultList) ([]measurement, error) {
+func measureCases(ctx context.Context, p schedule, targets []target, cases []benchCase, podDefaults *v1alpha1.PodDefaultList) ([]measurement, error) {
 	rows := make([][]*trial, 0, len(cases)) // cases × targets
 	for _, c := range cases {
 		row := make([]*trial, 0, len(targets))

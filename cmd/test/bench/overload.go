@@ -43,7 +43,7 @@ func overloadStage(podDefaults int) stage {
 }
 
 // measureOverload creates pods at each load with each freshness. Turns alternate.
-func measureOverload(ctx context.Context, p plan, site *site, targets []target) ([]overload, error) {
+func measureOverload(ctx context.Context, p schedule, site *site, targets []target) ([]overload, error) {
 	pod, err := parsePod(notebookPodYAML, selecting)
 	if err != nil {
 		return nil, err

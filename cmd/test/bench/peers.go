@@ -157,7 +157,7 @@ type installedPeer struct {
 
 // peerStages compare with peers: the same injection, with nothing else to do and with many
 // policies that select other pods.
-func peerStages(p plan, few int, injected string) []stage {
+func peerStages(p schedule, few int, injected string) []stage {
 	with := func(id, policies, name, review string) benchCase {
 		return benchCase{id: id, name: name + ", " + policies, review: review, path: podDefaultPath, adds: []string{injected}}
 	}
@@ -185,8 +185,8 @@ func peerStages(p plan, few int, injected string) []stage {
 
 // preparePeers installs the peers, and has n policies for each: ClusterPolicies, or as many
 // mutators, but all that one injection takes.
-func preparePeers(n int) func(context.Context, *site, plan, progress) error {
-	return func(ctx context.Context, s *site, _ plan, progress progress) error {
+func preparePeers(n int) func(context.Context, *site, schedule, progress) error {
+	return func(ctx context.Context, s *site, _ schedule, progress progress) error {
 		for _, name := range []string{gatekeeperName, kyvernoName, istioName} {
 			if _, is := s.peers[name]; !is {
 				progress.sayf("building %s, which takes minutes the first time, and installing it", name)

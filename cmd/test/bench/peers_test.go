@@ -13,10 +13,10 @@ import (
 )
 
 func TestPeersAreMeasuredOnlyIfTheyAreNamed(t *testing.T) {
-	if (plan{}).measures(partPeers) {
+	if (schedule{}).measures(partPeers) {
 		t.Error("a run of all parts measures peers, which takes minutes to build")
 	}
-	if p := (plan{Only: partPeers}); !p.measures(partPeers) || p.measures(partPodDefaults) {
+	if p := (schedule{Only: partPeers}); !p.measures(partPeers) || p.measures(partPodDefaults) {
 		t.Error("a run of the peers measures something else")
 	}
 }

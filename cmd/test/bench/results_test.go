@@ -167,7 +167,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := someResults()
 			test.change(r)
-			verdicts := judge(limitsOf(plan{}), r)
+			verdicts := judge(limitsOf(schedule{}), r)
 			if diff := cmp.Diff(append([]string{none}, test.missed...), missed(verdicts)); diff != "" {
 				t.Errorf("(- want, + got):\n%s", diff)
 			}
@@ -178,10 +178,10 @@ func TestJudge(t *testing.T) {
 	}
 	good := someResults()
 	good.Reviews[2].RatioToFloor = 1.5
-	if verdicts := judge(limitsOf(plan{}), good); !allHold(verdicts) || len(missed(verdicts)) > 0 {
+	if verdicts := judge(limitsOf(schedule{}), good); !allHold(verdicts) || len(missed(verdicts)) > 0 {
 		t.Errorf("all limits hold, and still these do not: %q", missed(verdicts))
 	}
-	if got := missed(judge(limitsOf(plan{}), &results{})); len(got) != len(limitsOf(plan{})) {
+	if got := missed(judge(limitsOf(schedule{}), &results{})); len(got) != len(limitsOf(schedule{})) {
 		t.Errorf("nothing is measured, and still only these do not hold: %q", got)
 	}
 }
@@ -199,11 +199,11 @@ func missed(verdicts []verdict) []string {
 func TestAPartIsJudgedByItsLimits(t *testing.T) {
 	r := someResults()
 	r.Reviews, r.Creations, r.StartSeconds = r.Reviews[7:], nil, 0
-	verdicts := judge(limitsOf(plan{Only: partConversion}), r)
+	verdicts := judge(limitsOf(schedule{Only: partConversion}), r)
 	if len(verdicts) != 5 || !allHold(verdicts) {
 		t.Errorf("conversion by itself: %+v", verdicts)
 	}
-	if whole, large := len(limitsOf(plan{})), len(limitsOf(plan{Only: partScale})); whole+large != len(limits) || large == 0 {
+	if whole, large := len(limitsOf(schedule{})), len(limitsOf(schedule{Only: partScale})); whole+large != len(limits) || large == 0 {
 		t.Errorf("a whole run is judged by %d limits, a large cluster by %d, of %d", whole, large, len(limits))
 	}
 	var text strings.Builder
@@ -217,7 +217,7 @@ func TestAPartIsJudgedByItsLimits(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	r := someResults()
-	verdicts := judge(limitsOf(plan{}), r)
+	verdicts := judge(limitsOf(schedule{}), r)
 	var text strings.Builder
 	if err := writeText(&text, r, verdicts); err != nil {
 		t.Fatal(err)
@@ -268,13 +268,13 @@ func TestTablesAreThoseOfTheFile(t *testing.T) {
 	r := someResults()
 	var data, direct, read bytes.Buffer
 	from := filepath.Join(t.TempDir(), "results.json")
-	if err := writeJSON(&data, r, judge(limitsOf(plan{}), r)); err != nil {
+	if err := writeJSON(&data, r, judge(limitsOf(schedule{}), r)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(from, data.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(writeText(&direct, r, judge(limitsOf(plan{}), r)), run(t.Context(), []string{"-from", from}, &read, io.Discard)); err != nil {
+	if err := errors.Join(writeText(&direct, r, judge(limitsOf(schedule{}), r)), run(t.Context(), []string{"-from", from}, &read, io.Discard)); err != nil {
 		t.Fatal(err)
 	}
 	if direct.String() != read.String() {

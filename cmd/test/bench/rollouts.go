@@ -45,7 +45,7 @@ func rolloutStage(few int) stage {
 // createRollout creates the PodDefaults of the stage. They are copies of the first of the
 // namespace. Both revisions of the one that is rolled out add the same, so that what has to
 // be injected does not depend on the draw.
-func createRollout(ctx context.Context, s *site, _ plan, progress progress) error {
+func createRollout(ctx context.Context, s *site, _ schedule, progress progress) error {
 	progress.sayf("creating a PodDefault that is rolled out, and one that is not")
 	typical, err := typicalPodDefaults()
 	if err != nil {

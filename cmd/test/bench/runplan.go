@@ -16,7 +16,7 @@ import (
 )
 
 // runPlan measures everything. binary is sallyport's; empty means to build it.
-func runPlan(ctx context.Context, p plan, binary string, progress progress) (_ *results, err error) {
+func runPlan(ctx context.Context, p schedule, binary string, progress progress) (_ *results, err error) {
 	// The client shares the processors with the servers: let it collect garbage rarely.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 
@@ -106,7 +106,7 @@ func goCommand(ctx context.Context, folder string, args ...string) ([]byte, erro
 	return out, nil
 }
 
-func describe(p plan, cp *controlPlane) (machine, error) {
+func describe(p schedule, cp *controlPlane) (machine, error) {
 	m := machine{
 		CPUs:       runtime.NumCPU(),
 		OS:         runtime.GOOS + "/" + runtime.GOARCH,
@@ -140,7 +140,7 @@ func (s *site) grow(ctx context.Context, from, to int, progress progress) error 
 }
 
 // runStage starts the servers, measures, and stops them.
-func (s *site) runStage(ctx context.Context, p plan, stage stage, results *results, progress progress) error {
+func (s *site) runStage(ctx context.Context, p schedule, stage stage, results *results, progress progress) error {
 	if stage.prepare != nil {
 		if err := stage.prepare(ctx, s, p, progress); err != nil {
 			return err

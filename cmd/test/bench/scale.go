@@ -72,7 +72,7 @@ func scaleStage(injected string) stage {
 }
 
 // fillScale writes the objects of a large cluster.
-func fillScale(ctx context.Context, s *site, p plan, progress progress) (err error) {
+func fillScale(ctx context.Context, s *site, p schedule, progress progress) (err error) {
 	progress.sayf("creating %s namespaces", thousands(p.Scale.Namespaces))
 	group, creating := errgroup.WithContext(ctx)
 	group.SetLimit(16)
@@ -185,7 +185,7 @@ func podDefaultScheme() *runtime.Scheme {
 }
 
 // measureScale measures what no review costs: starts, a leader, and caches side by side.
-func (s *site) measureScale(ctx context.Context, p plan, progress progress) (*scaled, error) {
+func (s *site) measureScale(ctx context.Context, p schedule, progress progress) (*scaled, error) {
 	out := &scaled{scale: p.Scale, LeaderSeconds: p.Leads.Seconds()}
 	progress.sayf("starting %s, %d times", sallyportName, p.Starts)
 	for i := range p.Starts {

@@ -84,7 +84,7 @@ func matching(n int) []string {
 }
 
 // createMatching creates the PodDefaults of the stage.
-func createMatching(ctx context.Context, s *site, _ plan, progress progress) error {
+func createMatching(ctx context.Context, s *site, _ schedule, progress progress) error {
 	progress.sayf("creating %d PodDefaults that one pod selects", maxMatches)
 	for i, name := range matching(maxMatches) {
 		var numbers []string // of matches, that include this one

@@ -31,7 +31,7 @@ func usageStage(few int, injected string) stage {
 		part:        partPodDefaults,
 		podDefaults: few,
 		servers:     []string{floorName, sallyportName, usageName},
-		prepare: func(ctx context.Context, s *site, _ plan, _ progress) error {
+		prepare: func(ctx context.Context, s *site, _ schedule, _ progress) error {
 			return s.cp.mayUse(ctx, injected)
 		},
 		cases: []benchCase{

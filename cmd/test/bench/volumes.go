@@ -184,7 +184,7 @@ func checkVolume(pv *corev1.PersistentVolume) error {
 
 // measureVolumes creates volumes through the API server: with no webhook, and with each
 // of the targets that label them registered. Turns alternate.
-func measureVolumes(ctx context.Context, p plan, site *site, targets []target, path string) ([]creation, error) {
+func measureVolumes(ctx context.Context, p schedule, site *site, targets []target, path string) ([]creation, error) {
 	labelling := []*target{nil} // the first is without a webhook
 	for i := range targets {
 		if targets[i].Name != floorName {
