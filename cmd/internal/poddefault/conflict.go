@@ -285,3 +285,21 @@ func (m *merge) remedy() string {
 	text := strings.Join(ways, ", or ")
 	return strings.ToUpper(text[:1]) + text[1:]
 }
+
+// impossible records that two elements are impossible together. A nil object stands for
+// the pod. Keeping what the pod has means skipping the object.
+func (m *merge) impossible(a, b *Compiled, what string) {
+	if a == nil || b != nil && inOrder(a, b) < 0 {
+		a, b = b, a // the later or only one
+	}
+	switch {
+	case a == nil:
+		return
+	case b != nil && a.title != b.title && a.alternative(b) && !(&conflict{object: a, alone: true}).skippable(): // already denied for that
+		return
+	case b == nil || a.title == b.title:
+		m.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
+	default:
+		m.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", both(a, b), what)
+	}
+}

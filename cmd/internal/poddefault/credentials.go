@@ -35,7 +35,7 @@ func CheckUsage(next admission.Handler, checker UsageChecker) admission.Handler 
 // checkUsage returns the denial of a pod that may not use an applied object, or nil. Those
 // that an earlier call for the same request has applied were checked there. The pod's
 // ServiceAccount is the one that it was sent with.
-func (m *merge) checkUsage(ctx context.Context, namespace string) (*admission.Response, error) {
+func checkUsage(ctx context.Context, m *merge, namespace string) (*admission.Response, error) {
 	var objects []*Compiled
 	replaced := false // an earlier call has replaced the ServiceAccount
 	for _, c := range m.applied {
@@ -49,7 +49,7 @@ func (m *merge) checkUsage(ctx context.Context, namespace string) (*admission.Re
 		return nil, nil
 	}
 	if replaced {
-		return m.denyUsage("a PodDefault has replaced the ServiceAccount that the pod was sent with, so that it is not known who would use it", objects), nil
+		return denyUsage(m, "a PodDefault has replaced the ServiceAccount that the pod was sent with, so that it is not known who would use it", objects), nil
 	}
 	checker, _ := ctx.Value(usageKey{}).(UsageChecker)
 	if checker == nil {
@@ -69,13 +69,13 @@ func (m *merge) checkUsage(ctx context.Context, namespace string) (*admission.Re
 	if c.Cluster() {
 		resource, flag = "clusterpoddefaults.sallyport.io/"+c.name, ""
 	}
-	return m.denyUsage(fmt.Sprintf("the ServiceAccount %s/%s may not use it: kubectl auth can-i use %s%s --as system:serviceaccount:%s:%s. "+
+	return denyUsage(m, fmt.Sprintf("the ServiceAccount %s/%s may not use it: kubectl auth can-i use %s%s --as system:serviceaccount:%s:%s. "+
 		"Give the ServiceAccount a role with the verb use, or the pod no label that selects it",
 		namespace, account, resource, flag, namespace, account), denied), nil
 }
 
 // denyUsage denies the pod because of the first of the objects.
-func (m *merge) denyUsage(why string, denied []*Compiled) *admission.Response {
+func denyUsage(m *merge, why string, denied []*Compiled) *admission.Response {
 	also := ""
 	if len(denied) > 1 {
 		also = ". The same is so of " + names(denied[1:])

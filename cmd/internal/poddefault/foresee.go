@@ -38,66 +38,60 @@ func (c *Compiled) mayClash() bool {
 		slices.ContainsFunc(c.containers, func(w item) bool { return bytes.Contains(w.value, []byte(`"ports"`)) }) || c.mayClashWithPod()
 }
 
-// foresee denies what the API server would refuse.
-func (m *merge) foresee() {
-	m.foreseeFigures()
-	if !slices.ContainsFunc(m.applied, func(c *Compiled) bool { return c.clashes }) {
+// finished is a pod after all objects, of which rules are checked.
+type finished struct {
+	pod     *pod
+	applied []*Compiled
+	fresh   []*container // containers of objects
+	// refuse is called with what the API server would refuse because of two objects, of which
+	// nil is the pod.
+	refuse func(a, b *Compiled, what string)
+}
+
+// check reports what the API server would refuse.
+func (f *finished) check() {
+	if slices.ContainsFunc(f.applied, func(c *Compiled) bool { return len(c.resources)+len(c.containers)+len(c.initContainers) > 0 }) {
+		f.podLevel()
+	}
+	if !slices.ContainsFunc(f.applied, func(c *Compiled) bool { return c.clashes }) {
 		return
 	}
 	var running []*container // those of spec.containers
-	for t := range m.containers() {
-		m.portNames(t)
-		m.devices(t)
-		m.escalation(t)
-		m.figures(t)
-		m.claims(t)
+	for t := range f.containers() {
+		f.portNames(t)
+		f.devices(t)
+		f.escalation(t)
+		f.figures(t)
+		f.claims(t)
 		if !t.init {
 			running = append(running, t)
 		}
 	}
-	m.hostPorts(running)
-	m.host()
-	m.gates()
-	m.nameservers()
-	m.atMost(3, nameserverKind, "dnsConfig", "nameservers")
-	m.atMost(32, searchKind, "dnsConfig", "searches")
-	m.foreseePod()
+	f.hostPorts(running)
+	f.host()
+	f.gates()
+	f.nameservers()
+	f.atMost(3, nameserverKind, "dnsConfig", "nameservers")
+	f.atMost(32, searchKind, "dnsConfig", "searches")
+	f.foreseePod()
 }
 
 // containers yields all containers of the final pod: its own, except replaced ones, and
 // those that PodDefaults add.
-func (m *merge) containers() iter.Seq[*container] {
+func (f *finished) containers() iter.Seq[*container] {
 	return func(yield func(*container) bool) {
-		for _, containers := range [][]container{m.pod.app, m.pod.init} {
+		for _, containers := range [][]container{f.pod.app, f.pod.init} {
 			for i := range containers {
 				if containers[i].origin == nil && !yield(&containers[i]) { // those with an origin are replaced
 					return
 				}
 			}
 		}
-		for _, fresh := range m.fresh {
+		for _, fresh := range f.fresh {
 			if !yield(fresh) {
 				return
 			}
 		}
-	}
-}
-
-// impossible records that two elements are impossible together. A nil object stands for
-// the pod. Keeping what the pod has means skipping the object.
-func (m *merge) impossible(a, b *Compiled, what string) {
-	if a == nil || b != nil && inOrder(a, b) < 0 {
-		a, b = b, a // the later or only one
-	}
-	switch {
-	case a == nil:
-		return
-	case b != nil && a.title != b.title && a.alternative(b) && !(&conflict{object: a, alone: true}).skippable(): // already denied for that
-		return
-	case b == nil || a.title == b.title:
-		m.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
-	default:
-		m.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", both(a, b), what)
 	}
 }
 
@@ -146,8 +140,8 @@ func (c *container) of(w item) *Compiled {
 }
 
 // hostPorts: unique by protocol and address across concurrently running containers.
-func (m *merge) hostPorts(running []*container) {
-	hostNetwork := string(m.pod.spec.member("hostNetwork")) == "true"
+func (f *finished) hostPorts(running []*container) {
+	hostNetwork := string(f.pod.spec.member("hostNetwork")) == "true"
 	type taker struct {
 		container string
 		by        *Compiled
@@ -169,14 +163,14 @@ func (m *merge) hostPorts(running []*container) {
 				takers[key] = &taker{t.name, t.of(port), false}
 			} else if !first.told {
 				first.told = first.by != nil || t.of(port) != nil
-				m.impossible(first.by, t.of(port), fmt.Sprintf("hostPort %s is taken by the containers %s and %s", number, first.container, t.name))
+				f.refuse(first.by, t.of(port), fmt.Sprintf("hostPort %s is taken by the containers %s and %s", number, first.container, t.name))
 			}
 		}
 	}
 }
 
 // portNames: unique within a container.
-func (m *merge) portNames(t *container) {
+func (f *finished) portNames(t *container) {
 	named := map[string]item{}
 	for _, port := range t.all(portKind, "ports") {
 		name := string(memberText("name")(port.value))
@@ -184,7 +178,7 @@ func (m *merge) portNames(t *container) {
 			continue
 		}
 		if other, taken := named[name]; taken {
-			m.impossible(t.of(other), t.of(port), fmt.Sprintf("the ports %s and %s of container %s have the same name", other.key, port.key, t.name))
+			f.refuse(t.of(other), t.of(port), fmt.Sprintf("the ports %s and %s of container %s have the same name", other.key, port.key, t.name))
 			return
 		}
 		named[name] = port
@@ -192,7 +186,7 @@ func (m *merge) portNames(t *container) {
 }
 
 // devices: volumes of claims that are not also mounted, at unique paths.
-func (m *merge) devices(t *container) {
+func (f *finished) devices(t *container) {
 	devices := t.all(deviceKind, "volumeDevices")
 	if len(devices) == 0 {
 		return
@@ -205,7 +199,7 @@ func (m *merge) devices(t *container) {
 	for _, device := range devices {
 		name := string(memberText("name")(device.value))
 		if other, twice := attached[name]; twice {
-			m.impossible(t.of(other), t.of(device), fmt.Sprintf("the volume %s has two device paths in container %s", name, t.name))
+			f.refuse(t.of(other), t.of(device), fmt.Sprintf("the volume %s has two device paths in container %s", name, t.name))
 		} else {
 			attached[name] = device
 		}
@@ -214,28 +208,28 @@ func (m *merge) devices(t *container) {
 			mount, too = other, true
 		}
 		if too {
-			m.impossible(t.of(mount), t.of(device), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.key, t.name))
+			f.refuse(t.of(mount), t.of(device), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.key, t.name))
 		}
-		volume, _ := m.pod.volumes.find(name)
+		volume, _ := f.pod.volumes.find(name)
 		if volume != nil && member(volume.value, "persistentVolumeClaim") == nil && member(volume.value, "ephemeral") == nil {
-			m.impossible(volume.origin, t.of(device), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.key, t.name))
+			f.refuse(volume.origin, t.of(device), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.key, t.name))
 		}
 	}
 }
 
 // escalation: a container that is privileged, or nearly so, must allow privilege escalation.
-func (m *merge) escalation(t *container) {
+func (f *finished) escalation(t *container) {
 	escalation, by := t.final("securityContext", "allowPrivilegeEscalation")
 	if string(escalation) != "false" {
 		return
 	}
 	by = cmp.Or(by, t.origin)
 	if privileged, other := t.final("securityContext", "privileged"); string(privileged) == "true" {
-		m.impossible(cmp.Or(other, t.origin), by, fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.name))
+		f.refuse(cmp.Or(other, t.origin), by, fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.name))
 	}
 	for _, capability := range t.all(capabilityAddKind, "securityContext", "capabilities", "add") {
 		if capability.key == "CAP_SYS_ADMIN" {
-			m.impossible(by, t.of(capability), fmt.Sprintf("container %s adds the capability CAP_SYS_ADMIN, and allowPrivilegeEscalation is false", t.name))
+			f.refuse(by, t.of(capability), fmt.Sprintf("container %s adds the capability CAP_SYS_ADMIN, and allowPrivilegeEscalation is false", t.name))
 		}
 	}
 }
@@ -246,7 +240,7 @@ func whole(name string) bool {
 }
 
 // figures: for resources that cannot be overcommitted, the request equals the limit.
-func (m *merge) figures(t *container) {
+func (f *finished) figures(t *container) {
 	var told nameSet
 	for _, set := range t.values {
 		if set.tokens[0] != "resources" || set.there || !whole(set.tokens[2]) || told.has(set.tokens[2]) {
@@ -256,72 +250,72 @@ func (m *merge) figures(t *container) {
 		limit, limited := t.quantity("limits", set.tokens[2])
 		if requested && (!limited || request.Cmp(limit) != 0) {
 			told.add(set.tokens[2])
-			m.impossible(nil, set.origin, fmt.Sprintf("request and limit of %s of container %s are not the same", set.tokens[2], t.name))
+			f.refuse(nil, set.origin, fmt.Sprintf("request and limit of %s of container %s are not the same", set.tokens[2], t.name))
 		}
 	}
 }
 
 // claims: containers may only use claims of the pod.
-func (m *merge) claims(t *container) {
+func (f *finished) claims(t *container) {
 	claims := t.all(claimKind, "resources", "claims")
 	if len(claims) == 0 {
 		return
 	}
-	ofPod := m.pod.spec.list(&fieldList{kind: podClaimKind, tokens: []string{"resourceClaims"}})
+	ofPod := f.pod.spec.list(&fieldList{kind: podClaimKind, tokens: []string{"resourceClaims"}})
 	for _, claim := range claims {
 		if there, _ := ofPod.find(claim.key); there == nil {
-			m.impossible(nil, t.of(claim), fmt.Sprintf("the pod has no resource claim %s, which container %s gets", claim.key, t.name))
+			f.refuse(nil, t.of(claim), fmt.Sprintf("the pod has no resource claim %s, which container %s gets", claim.key, t.name))
 		}
 	}
 }
 
 // host: a user namespace of its own, or a shared process namespace, excludes namespaces
 // of the host, and the former excludes devices.
-func (m *merge) host() {
-	spec := &m.pod.spec
+func (f *finished) host() {
+	spec := &f.pod.spec
 	users, by := spec.final("hostUsers")
 	if by != nil && string(users) == "false" {
 		for _, name := range []string{"hostNetwork", "hostPID", "hostIPC"} {
 			if string(spec.member(name)) == "true" {
-				m.impossible(nil, by, "hostUsers is false, and "+name+" is true")
+				f.refuse(nil, by, "hostUsers is false, and "+name+" is true")
 			}
 		}
 	}
 	if string(users) == "false" {
-		for t := range m.containers() {
+		for t := range f.containers() {
 			if devices := t.all(deviceKind, "volumeDevices"); len(devices) > 0 {
-				m.impossible(by, t.of(devices[len(devices)-1]), "hostUsers is false, and container "+t.name+" has volumeDevices")
+				f.refuse(by, t.of(devices[len(devices)-1]), "hostUsers is false, and container "+t.name+" has volumeDevices")
 			}
 		}
 	}
 	if shared, by := spec.final("shareProcessNamespace"); by != nil && string(shared) == "true" && string(spec.member("hostPID")) == "true" {
-		m.impossible(nil, by, "shareProcessNamespace and hostPID are true")
+		f.refuse(nil, by, "shareProcessNamespace and hostPID are true")
 	}
 }
 
 // gates: a pod with a node was scheduled.
-func (m *merge) gates() {
-	if node := m.pod.spec.member("nodeName"); node == nil || string(node) == `""` {
+func (f *finished) gates() {
+	if node := f.pod.spec.member("nodeName"); node == nil || string(node) == `""` {
 		return
 	}
-	for _, gate := range m.pod.spec.all(gateKind, "schedulingGates") {
+	for _, gate := range f.pod.spec.all(gateKind, "schedulingGates") {
 		if gate.origin != nil {
-			m.impossible(nil, gate.origin, "the pod has a nodeName, and gets the schedulingGate "+gate.key)
+			f.refuse(nil, gate.origin, "the pod has a nodeName, and gets the schedulingGate "+gate.key)
 		}
 	}
 }
 
 // nameservers: without cluster DNS there must be one.
-func (m *merge) nameservers() {
-	policy, by := m.pod.spec.final("dnsPolicy")
-	if by != nil && string(policy) == `"None"` && len(m.pod.spec.all(nameserverKind, "dnsConfig", "nameservers")) == 0 {
-		m.impossible(nil, by, "dnsPolicy is None, and dnsConfig has no nameservers")
+func (f *finished) nameservers() {
+	policy, by := f.pod.spec.final("dnsPolicy")
+	if by != nil && string(policy) == `"None"` && len(f.pod.spec.all(nameserverKind, "dnsConfig", "nameservers")) == 0 {
+		f.refuse(nil, by, "dnsPolicy is None, and dnsConfig has no nameservers")
 	}
 }
 
 // atMost limits the elements of a list of the pod.
-func (m *merge) atMost(most int, kind *listKind, tokens ...string) {
-	all := m.pod.spec.all(kind, tokens...)
+func (f *finished) atMost(most int, kind *listKind, tokens ...string) {
+	all := f.pod.spec.all(kind, tokens...)
 	if len(all) <= most {
 		return
 	}
@@ -331,5 +325,5 @@ func (m *merge) atMost(most int, kind *listKind, tokens ...string) {
 			first = w.origin
 		}
 	}
-	m.impossible(first, last, fmt.Sprintf("%s has %d elements, and at most %d are allowed", strings.Join(tokens, "."), len(all), most))
+	f.refuse(first, last, fmt.Sprintf("%s has %d elements, and at most %d are allowed", strings.Join(tokens, "."), len(all), most))
 }

@@ -33,26 +33,16 @@ func (c *Compiled) mayClashWithPod() bool {
 }
 
 // foreseePod denies what the API server would refuse because of the rest of the pod.
-func (m *merge) foreseePod() {
-	m.operatingSystem()
-	m.sysctls()
-	users, _ := m.pod.spec.final("hostUsers")
-	for t := range m.containers() {
-		m.propagation(t)
-		m.sleep(t)
+func (f *finished) foreseePod() {
+	f.operatingSystem()
+	f.sysctls()
+	users, _ := f.pod.spec.final("hostUsers")
+	for t := range f.containers() {
+		f.propagation(t)
+		f.sleep(t)
 		if mask, by := t.final("securityContext", "procMount"); string(mask) == `"Unmasked"` && string(users) != "false" {
-			m.impossible(nil, or(by, t.origin), "container "+t.name+" has procMount Unmasked, and hostUsers is not false")
+			f.refuse(nil, or(by, t.origin), "container "+t.name+" has procMount Unmasked, and hostUsers is not false")
 		}
-	}
-}
-
-// foreseeFigures is for objects that add resources or annotations, which most do not clash.
-func (m *merge) foreseeFigures() {
-	if slices.ContainsFunc(m.applied, func(c *Compiled) bool { return len(c.resources)+len(c.containers)+len(c.initContainers) > 0 }) {
-		m.podLevel()
-	}
-	if len(m.entries) > 0 {
-		m.annotationSize()
 	}
 }
 
@@ -71,8 +61,8 @@ var (
 )
 
 // operatingSystem: no field of another operating system than the pod's.
-func (m *merge) operatingSystem() {
-	raw, _ := m.pod.spec.lookup("os", "name")
+func (f *finished) operatingSystem() {
+	raw, _ := f.pod.spec.lookup("os", "name")
 	os := string(text(raw))
 	var ofPod, ofContainers []string
 	switch os {
@@ -83,9 +73,9 @@ func (m *merge) operatingSystem() {
 	default:
 		return
 	}
-	refuse := func(by *Compiled, what string) { m.impossible(nil, by, what+" is not for a pod of "+os) }
+	refuse := func(by *Compiled, what string) { f.refuse(nil, by, what+" is not for a pod of "+os) }
 	for _, name := range ofPod {
-		if value, by := m.pod.spec.final("securityContext", name); by != nil && value.Kind() != 'n' {
+		if value, by := f.pod.spec.final("securityContext", name); by != nil && value.Kind() != 'n' {
 			refuse(by, "securityContext."+name)
 		}
 	}
@@ -94,15 +84,15 @@ func (m *merge) operatingSystem() {
 			kind *listKind
 			name string
 		}{{sysctlKind, "sysctls"}, {groupKind, "supplementalGroups"}} {
-			if by := lastOrigin(m.pod.spec.all(list.kind, "securityContext", list.name)); by != nil {
+			if by := lastOrigin(f.pod.spec.all(list.kind, "securityContext", list.name)); by != nil {
 				refuse(by, "securityContext."+list.name)
 			}
 		}
-		if shared, by := m.pod.spec.final("shareProcessNamespace"); by != nil && string(shared) == "true" {
+		if shared, by := f.pod.spec.final("shareProcessNamespace"); by != nil && string(shared) == "true" {
 			refuse(by, "shareProcessNamespace")
 		}
 	}
-	for t := range m.containers() {
+	for t := range f.containers() {
 		for _, name := range ofContainers {
 			if value, by := t.final("securityContext", name); or(by, t.origin) != nil && len(value) > 0 && value.Kind() != 'n' {
 				refuse(or(by, t.origin), "securityContext."+name+" of container "+t.name)
@@ -127,47 +117,47 @@ func lastOrigin(items []item) *Compiled {
 }
 
 // sysctls: none of a namespace that the pod shares with the host.
-func (m *merge) sysctls() {
-	for _, sysctl := range m.pod.spec.all(sysctlKind, "securityContext", "sysctls") {
+func (f *finished) sysctls() {
+	for _, sysctl := range f.pod.spec.all(sysctlKind, "securityContext", "sysctls") {
 		if sysctl.origin == nil {
 			continue
 		}
 		name := strings.ReplaceAll(sysctl.key, "/", ".")
 		for prefix, shared := range map[string]string{"net.": "hostNetwork", "kernel.shm": "hostIPC", "kernel.msg": "hostIPC", "kernel.sem": "hostIPC", "fs.mqueue.": "hostIPC"} {
-			if strings.HasPrefix(name, prefix) && string(m.pod.spec.member(shared)) == "true" {
-				m.impossible(nil, sysctl.origin, "the sysctl "+sysctl.key+" is not for a pod with "+shared)
+			if strings.HasPrefix(name, prefix) && string(f.pod.spec.member(shared)) == "true" {
+				f.refuse(nil, sysctl.origin, "the sysctl "+sysctl.key+" is not for a pod with "+shared)
 			}
 		}
 	}
 }
 
 // propagation: mounts to the host are for privileged containers.
-func (m *merge) propagation(t *container) {
+func (f *finished) propagation(t *container) {
 	privileged, by := t.final("securityContext", "privileged")
 	if string(privileged) == "true" {
 		return
 	}
 	for _, mount := range t.volumeMounts.all() {
 		if string(memberText("mountPropagation")(mount.value)) == string(corev1.MountPropagationBidirectional) {
-			m.impossible(by, t.of(mount), "the mount "+mount.key+" of container "+t.name+" is Bidirectional, and the container is not privileged")
+			f.refuse(by, t.of(mount), "the mount "+mount.key+" of container "+t.name+" is Bidirectional, and the container is not privileged")
 		}
 	}
 }
 
 // sleep: a hook must not sleep longer than the pod may take to end.
-func (m *merge) sleep(t *container) {
+func (f *finished) sleep(t *container) {
 	hook, by := t.final("lifecycle", "preStop")
 	seconds, err := strconv.ParseInt(string(member(memberOf(hook, "sleep"), "seconds")), 10, 64)
 	if err != nil {
 		return
 	}
-	grace, other := m.pod.spec.final("terminationGracePeriodSeconds")
+	grace, other := f.pod.spec.final("terminationGracePeriodSeconds")
 	most := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if n, err := strconv.ParseInt(string(grace), 10, 64); err == nil {
 		most = n
 	}
 	if seconds > most {
-		m.impossible(or(by, t.origin), other, "preStop of container "+t.name+" sleeps longer than terminationGracePeriodSeconds")
+		f.refuse(or(by, t.origin), other, "preStop of container "+t.name+" sleeps longer than terminationGracePeriodSeconds")
 	}
 }
 
@@ -180,16 +170,16 @@ func memberOf(object jsontext.Value, name string) jsontext.Value {
 
 // podLevel: containers together must not request more than their pod, and none may have a limit beyond
 // that of the pod.
-func (m *merge) podLevel() {
-	if limits, requests := memberOf(m.pod.spec.member("resources"), "limits"), memberOf(m.pod.spec.member("resources"), "requests"); limits == nil && requests == nil {
+func (f *finished) podLevel() {
+	if limits, requests := memberOf(f.pod.spec.member("resources"), "limits"), memberOf(f.pod.spec.member("resources"), "requests"); limits == nil && requests == nil {
 		return
 	}
 	for _, name := range []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory)} {
-		limit, limited := m.pod.spec.quantity("limits", name)
-		request, requested := m.pod.spec.quantity("requests", name)
+		limit, limited := f.pod.spec.quantity("limits", name)
+		request, requested := f.pod.spec.quantity("requests", name)
 		var running, starting, peak resource.Quantity // of containers, of sidecars so far, and of init containers
 		var by *Compiled
-		for t := range m.containers() {
+		for t := range f.containers() {
 			origin := func(list string) *Compiled {
 				if set := t.value([]string{"resources", list, name}); set != nil && !set.there {
 					return set.origin
@@ -197,7 +187,7 @@ func (m *merge) podLevel() {
 				return t.origin
 			}
 			if q, ok := t.quantity("limits", name); ok && limited && q.Cmp(limit) > 0 {
-				m.impossible(nil, origin("limits"), fmt.Sprintf("the limit of %s of container %s is larger than the pod's", name, t.name))
+				f.refuse(nil, origin("limits"), fmt.Sprintf("the limit of %s of container %s is larger than the pod's", name, t.name))
 			}
 			q, ok := t.quantity("requests", name)
 			if !ok {
@@ -223,37 +213,7 @@ func (m *merge) podLevel() {
 			peak = running
 		}
 		if requested && peak.Cmp(request) > 0 {
-			m.impossible(nil, by, fmt.Sprintf("the containers request more %s than the pod", name))
+			f.refuse(nil, by, fmt.Sprintf("the containers request more %s than the pod", name))
 		}
-	}
-}
-
-// annotationSize limits all annotations of a pod together.
-func (m *merge) annotationSize() {
-	size := len(m.pod.rawAnnotations) // at least as large as what it holds
-	var by *Compiled
-	for _, added := range m.entries {
-		if added.field == annotationsField {
-			size += len(added.entry.key) + len(added.entry.value)
-			by = added.origin
-		}
-	}
-	if by == nil || size <= longestAnnotation {
-		return
-	}
-	m.pod.bounds.did(len(m.pod.rawAnnotations))
-	size -= len(m.pod.rawAnnotations)
-	own := 0
-	m.pod.annotations.each(func(key, value []byte) {
-		own += len(key) + len(value)
-		if _, replaced := m.annotations[string(key)]; !replaced {
-			size += len(key) + len(value)
-		}
-	})
-	for _, c := range m.applied {
-		size += len(c.markOf()) + len(c.version)
-	}
-	if own <= longestAnnotation && size > longestAnnotation { // one that is too large itself is left to the API server
-		m.impossible(nil, by, fmt.Sprintf("the annotations of the pod are larger than %d KiB together", longestAnnotation>>10))
 	}
 }

@@ -104,7 +104,11 @@ func mergeAll(p *pod, chosen match, skipped []skip, leftAlone *LeftAlone) *merge
 	if m.stops() {
 		return m
 	}
-	if m.foresee(); m.dropped == nil {
+	if len(m.entries) > 0 {
+		m.annotationSize()
+	}
+	result := finished{m.pod, m.applied, m.fresh, m.impossible}
+	if result.check(); m.dropped == nil {
 		m.warnOfAll()
 	}
 	return m

@@ -279,7 +279,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		return m.denial(), nil
 	}
 	if h.settings.Usage == UsageCheck {
-		if denial, err := m.checkUsage(ctx, namespace); denial != nil || err != nil {
+		if denial, err := checkUsage(ctx, m, namespace); denial != nil || err != nil {
 			return denial, err
 		}
 	}
