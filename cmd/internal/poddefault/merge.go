@@ -52,18 +52,6 @@ type merge struct {
 	excess        *excess
 }
 
-// Values of setEntry.field.
-const (
-	labelsField      = "labels"
-	annotationsField = "annotations"
-)
-
-type setEntry struct {
-	field  string
-	entry  entry
-	origin *Compiled
-}
-
 // setSeconds is a toleration of the pod whose tolerationSeconds a PodDefault sets.
 type setSeconds struct {
 	index  int
@@ -191,84 +179,6 @@ func (m *merge) leaveOut(c *Compiled) {
 			m.leftOut.add(left.key)
 		}
 	}
-}
-
-// usable separates PodDefaults that cannot work, because of their own problem or
-// because they mount a volume that neither the pod nor another object has. The API
-// server would refuse the pod because of them.
-func usable(p *pod, chosen []*Compiled) (applied, invalid []*Compiled) {
-	applied = slices.DeleteFunc(slices.Clone(chosen), func(c *Compiled) bool { return c.problem != nil })
-	if gone := dangling(p, applied); len(gone) > 0 {
-		applied = slices.DeleteFunc(applied, func(c *Compiled) bool { return gone[c] })
-	}
-	if len(applied) == len(chosen) {
-		return applied, nil
-	}
-	next := 0
-	for _, c := range chosen {
-		if next < len(applied) && applied[next] == c {
-			next++
-		} else {
-			invalid = append(invalid, c)
-		}
-	}
-	return applied, invalid
-}
-
-// dangling returns the objects that mount a volume that neither the pod nor any usable
-// object has.
-func dangling(p *pod, objects []*Compiled) map[*Compiled]bool {
-	var wanted map[string][]*Compiled // missing volumes and the objects that mount them
-	for _, c := range objects {
-		for _, volume := range c.strayMounts {
-			p.bounds.did(workOfVisit)
-			if there, _ := p.volumes.find(volume); there != nil {
-				continue
-			}
-			if wanted == nil {
-				wanted = map[string][]*Compiled{}
-			}
-			wanted[volume] = append(wanted[volume], c)
-		}
-	}
-	if wanted == nil {
-		return nil
-	}
-	brings := map[string]int{} // number of objects with each missing volume
-	for _, c := range objects {
-		for _, v := range c.volumes {
-			if wanted[v.key] != nil {
-				brings[v.key]++
-			}
-		}
-		p.bounds.did(len(c.volumes))
-	}
-	gone := map[*Compiled]bool{}
-	var missing []string
-	for volume := range wanted {
-		if brings[volume] == 0 {
-			missing = append(missing, volume)
-		}
-	}
-	for len(missing) > 0 {
-		volume := missing[len(missing)-1]
-		missing = missing[:len(missing)-1]
-		for _, c := range wanted[volume] {
-			if gone[c] {
-				continue
-			}
-			gone[c] = true
-			for _, v := range c.volumes {
-				if wanted[v.key] == nil {
-					continue
-				}
-				if brings[v.key]--; brings[v.key] == 0 {
-					missing = append(missing, v.key)
-				}
-			}
-		}
-	}
-	return gone
 }
 
 func (m *merge) apply(c *Compiled) {
@@ -425,62 +335,6 @@ func (m *merge) addToleration(w item) {
 	m.setByNow[index] = len(m.seconds)
 	m.pod.bounds.grow(len(seconds))
 	m.seconds = append(m.seconds, setSeconds{index, seconds, there, c})
-}
-
-// setLabel adds a label. An existing label is never replaced, because Services, policies and
-// ClusterPodDefaults select by it.
-func (m *merge) setLabel(wanted entry, c *Compiled) {
-	value, there, opponent := m.label(wanted.key)
-	if there {
-		if value != wanted.value {
-			m.stuck(c, opponent, "label "+wanted.key, another(opponent), nil)
-		}
-		return
-	}
-	if m.labels == nil {
-		m.labels = map[string]int{}
-	}
-	m.labels[wanted.key] = len(m.entries)
-	m.pod.bounds.did(workOfRival)
-	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
-	m.entries = append(m.entries, setEntry{labelsField, wanted, c})
-}
-
-// label returns a label that the pod has so far, and the object that added it.
-func (m *merge) label(key string) (value string, there bool, by *Compiled) {
-	if i, ok := m.labels[key]; ok {
-		return m.entries[i].entry.value, true, m.entries[i].origin
-	}
-	value, there = m.pod.metadata.labels.Lookup(key)
-	return value, there, nil
-}
-
-func (m *merge) setAnnotation(wanted entry, c *Compiled) {
-	added := setEntry{annotationsField, wanted, c}
-	own, has := m.pod.metadata.annotations.Lookup(wanted.key)
-	since := func() bool {
-		return m.replacedSince(c, place{annotationsMap, wanted.key}, nil, nil, func(later jsontext.Value) bool { return has && string(later) == own })
-	}
-	if i, ok := m.annotations[wanted.key]; ok {
-		earlier := &m.entries[i]
-		if earlier.entry.value == wanted.value || has && own == earlier.entry.value && m.excused(c, c.policy, "annotation "+wanted.key) {
-			return
-		}
-		if m.settle(c, earlier.origin, c.policy, "annotation "+wanted.key, another(earlier.origin), since) {
-			m.pod.bounds.replaces(len(earlier.entry.value), len(wanted.value))
-			*earlier = added
-		}
-		return
-	}
-	if has && (own == wanted.value || !m.settle(c, nil, c.policy, "annotation "+wanted.key, another(nil), since)) {
-		return
-	}
-	if m.annotations == nil {
-		m.annotations = map[string]int{}
-	}
-	m.annotations[wanted.key] = len(m.entries)
-	m.pod.bounds.grow(len(wanted.key) + len(wanted.value))
-	m.entries = append(m.entries, added)
 }
 
 // twinOf returns the mount path that differs only by a trailing slash.
