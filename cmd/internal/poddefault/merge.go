@@ -95,7 +95,7 @@ func mergeAll(p *pod, chosen match, skipped []skip, leftAlone *LeftAlone) *merge
 	if len(m.entries) > 0 {
 		m.annotationSize()
 	}
-	result := finished{m.pod, m.applied, m.fresh, m.impossible}
+	result := finished{pod: m.pod, applied: m.applied, fresh: m.fresh, refuse: m.impossible}
 	if result.check(); m.dropped == nil {
 		m.warnOfAll()
 	}
