@@ -3,6 +3,7 @@
 package poddefault
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -179,12 +180,14 @@ func (s *matcher) within(selected []*Compiled, set Labels) error {
 	return nil
 }
 
+var markPrefix, clusterMarkPrefix = []byte(meta.MarkPrefix), []byte(meta.ClusterMarkPrefix)
+
 // appliedBefore returns the names of objects of which the pod has a mark that it was not
 // sent with, as far as its other annotations name them.
 func (s *matcher) appliedBefore() (names []string) {
 	var marks map[string]bool
 	s.annotations.each(func(key, _ []byte) {
-		if !isMark(string(key)) {
+		if !bytes.HasPrefix(key, markPrefix) && !bytes.HasPrefix(key, clusterMarkPrefix) || !isMark(string(key)) {
 			return
 		}
 		if s.bounds.did(1); !s.past(s.bounds).came(string(key)) {
