@@ -4,7 +4,7 @@ package poddefault
 
 // auditAll folds all objects, including those in mode Audit, into another copy of the pod,
 // and warns of the effects of the latter. It returns a finding for each of them.
-func (m *merge) auditAll(f *folding, chosen match) (findings []Finding) {
+func (m *merge) auditAll(f *folding, md *metadata, b *bounds, chosen match) (findings []Finding) {
 	enforced := chosen
 	enforced.objects, enforced.audits = nil, false
 	for _, c := range chosen.objects {
@@ -13,7 +13,7 @@ func (m *merge) auditAll(f *folding, chosen match) (findings []Finding) {
 		}
 		enforced.objects = append(enforced.objects, c)
 	}
-	trial, err := f.settle(enforced)
+	trial, err := f.settle(md, b, enforced)
 	if err != nil {
 		m.warn("%d PodDefaults are in mode Audit and were not applied: whether they could be was not found out, they are too large", len(m.audited))
 		for _, c := range m.audited[:min(len(m.audited), maxTold)] {

@@ -378,8 +378,8 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 				raw, objects := c.make(n)
 				b := newBounds(t.Context())
 				md, _ := readMetadata(raw)
-				s := newMatcher(indexOf(objects...), testNamespace, &md, false, &b)
-				chosen, err := s.bySent()
+				s := newMatcher(testNamespace, &md, false, &b)
+				chosen, err := s.bySent(indexOf(objects...))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -32,8 +32,8 @@ spec:
 
 func chosenFrom(ctx context.Context, source Source) ([]*Compiled, error) {
 	b := newBounds(ctx)
-	m := newMatcher(source, testNamespace, &metadata{}, false, &b)
-	chosen, err := m.bySent()
+	m := newMatcher(testNamespace, &metadata{}, false, &b)
+	chosen, err := m.bySent(source)
 	return chosen.objects, err
 }
 

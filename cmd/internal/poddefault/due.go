@@ -35,13 +35,13 @@ func dueTo(ctx context.Context, md *metadata, source Source, namespace string) (
 		return nil, nil, nil
 	}
 	b := newBounds(ctx)
-	s := newMatcher(source, namespace, md, md.annotations.Get(meta.ExcludeAnnotation) == "true", &b)
-	chosen, err := s.bySent()
+	s := newMatcher(namespace, md, md.annotations.Get(meta.ExcludeAnnotation) == "true", &b)
+	chosen, err := s.bySent(source)
 	if err != nil {
 		return nil, nil, err
 	}
 	if added := labelsBy(chosen.objects, md.labels); len(added) > 0 {
-		if chosen, _, err = s.byStored(chosen, added); err != nil {
+		if chosen, _, err = s.byStored(source, chosen, added); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -13,26 +13,25 @@ import (
 // errNoPod says that what should be a pod has no spec, or containers that are not objects.
 var errNoPod = errors.New("not a pod")
 
-// A folding folds objects into one pod, as often as objects are dropped.
+// A folding folds objects into one pod, as often as objects are dropped. The pod's metadata
+// and bounds are parameters, because they would not stay on the stack beside raw.
 type folding struct {
 	raw       []byte
-	metadata  *metadata
-	bounds    *bounds
 	leftAlone *LeftAlone
 }
 
 // settle folds the matched objects into the pod, and anew without an object that Skip, or a
 // rule of the finished pod, drops: at most once for each. An error is [errNoPod], an
 // [*excess], or a fault; with an excess, the merge so far is returned too.
-func (f *folding) settle(of match) (*merge, error) {
-	skipped := skippedBefore(of, f.metadata, f.bounds)
+func (f *folding) settle(md *metadata, b *bounds, of match) (*merge, error) {
+	skipped := skippedBefore(of, md, b)
 	for {
-		m, err := f.fold(of, skipped)
+		m, err := f.fold(md, b, of, skipped)
 		if err != nil {
 			return m, err
 		}
 		if m.dropped == nil {
-			return m, f.alternatives(m, of)
+			return m, f.alternatives(md, b, m, of)
 		}
 		skipped = append(skipped, skip{object: m.dropped.object, conflict: m.dropped,
 			reason: strings.TrimPrefix(m.dropped.text, m.dropped.object.title+": ")})
@@ -40,19 +39,19 @@ func (f *folding) settle(of match) (*merge, error) {
 }
 
 // fold folds the matched objects, except skipped ones, into a copy of the pod.
-func (f *folding) fold(of match, skipped []skip) (*merge, error) {
-	pod, ok := readPod(f.raw, *f.metadata, of.objects, f.bounds.another())
+func (f *folding) fold(md *metadata, b *bounds, of match, skipped []skip) (*merge, error) {
+	pod, ok := readPod(f.raw, *md, of.objects, b.another())
 	if !ok {
 		return nil, errNoPod
 	}
 	m := mergeAll(pod, of, skipped, f.leftAlone)
-	*f.bounds = pod.bounds
+	*b = pod.bounds
 	return m, m.beyond()
 }
 
 // alternatives denies a pod that selects two objects of an exclusive group. One that is
 // skipped, with and without the others, does not count.
-func (f *folding) alternatives(m *merge, of match) error {
+func (f *folding) alternatives(md *metadata, b *bounds, m *merge, of match) error {
 	groups := map[string][]*Compiled{}
 	for _, c := range of.objects {
 		if c.group != "" && !c.audit && c.problem == nil {
@@ -78,7 +77,7 @@ func (f *folding) alternatives(m *merge, of match) error {
 					alone.objects = append(alone.objects, other)
 				}
 			}
-			without, err := f.settle(alone)
+			without, err := f.settle(md, b, alone)
 			if err != nil {
 				return err
 			}
@@ -110,8 +109,8 @@ func (m *merge) addedLabels() (added []entry) {
 
 // denyFurther denies a pod whose labels would select yet another object that does not allow
 // exclusion, because of labels of objects that only such labels have selected.
-func (m *merge) denyFurther(s *matcher, of match) (match, error) {
-	out, more, err := s.byStored(of, m.addedLabels())
+func (m *merge) denyFurther(s *matcher, source Source, of match) (match, error) {
+	out, more, err := s.byStored(source, of, m.addedLabels())
 	for _, c := range more {
 		by := m.selecting(c)
 		m.conflict(conflict{object: c, opponent: by, way: "create the pod with the labels that select it"},

@@ -49,19 +49,19 @@ type match struct {
 	namespace string
 }
 
-// A matcher selects objects for one pod. Keep it off the heap: see [arrival].
+// A matcher selects objects for one pod. Keep it off the heap: see [arrival]. That is why the
+// source is a parameter.
 type matcher struct {
 	arrival
-	source   Source
 	excluded bool // the pod excludes itself: only objects that do not allow that are selected
 	// pinned are the names of the objects that an earlier call for the same request has
 	// applied. They stay selected.
 	pinned []string
 }
 
-func newMatcher(source Source, namespace string, pod *metadata, excluded bool, b *bounds) matcher {
+func newMatcher(namespace string, pod *metadata, excluded bool, b *bounds) matcher {
 	pod.namespace = namespace // it may name none
-	s := matcher{arrival: arrival{metadata: pod, bounds: b}, source: source, excluded: excluded}
+	s := matcher{arrival: arrival{metadata: pod, bounds: b}, excluded: excluded}
 	if pod.history == nil || !pod.history.stored {
 		s.pinned = s.appliedBefore()
 	}
@@ -69,15 +69,15 @@ func newMatcher(source Source, namespace string, pod *metadata, excluded bool, b
 }
 
 // bySent selects by the labels that the pod was sent with. An [*excess] error is a decision.
-func (s *matcher) bySent() (match, error) {
-	return s.by(s.labels, true)
+func (s *matcher) bySent(source Source) (match, error) {
+	return s.by(source, s.labels, true)
 }
 
 // byStored adds to a match the objects without allowExclude that the labels select with
 // which the pod would be stored, so that nobody gets past one by an object that adds labels.
 // Other objects that only these labels select are outside.
-func (s *matcher) byStored(m match, added []entry) (out match, more []*Compiled, err error) {
-	all, err := s.by(s.labels.with(added), false)
+func (s *matcher) byStored(source Source, m match, added []entry) (out match, more []*Compiled, err error) {
+	all, err := s.by(source, s.labels.with(added), false)
 	if err != nil {
 		return m, nil, err
 	}
@@ -114,11 +114,11 @@ func (s *matcher) byStored(m match, added []entry) (out match, more []*Compiled,
 
 // by selects by labels, of which those that an earlier call has added do not count if sent
 // is set.
-func (s *matcher) by(set Labels, sent bool) (out match, err error) {
+func (s *matcher) by(source Source, set Labels, sent bool) (out match, err error) {
 	out.namespace = s.namespace
 	var pinned []*Compiled
 	if len(s.pinned) > 0 {
-		if pinned, err = s.source.Named(s.bounds.ctx, s.namespace, s.pinned); err != nil {
+		if pinned, err = source.Named(s.bounds.ctx, s.namespace, slices.Clone(s.pinned)); err != nil {
 			return match{}, err
 		}
 		pinned = slices.DeleteFunc(pinned, func(c *Compiled) bool { return s.past(s.bounds).came(c.unpack().mark) })
@@ -126,23 +126,23 @@ func (s *matcher) by(set Labels, sent bool) (out match, err error) {
 			set = s.withoutAdded(set, pinned)
 		}
 	}
-	selected, err := s.source.Select(s.bounds.ctx, s.namespace, set)
+	selected, err := source.Select(s.bounds.ctx, s.namespace, set)
 	if err != nil {
 		return match{}, err
 	}
-	if selected, out.outside, err = s.resolve(s.source, selected, pinned); err != nil {
+	if selected, out.outside, err = s.resolve(source, selected, pinned); err != nil {
 		return match{}, err
 	}
 	if s.excluded {
 		mayExclude := func(c *Compiled) bool { return c.allowExclude }
 		selected, out.outside = slices.DeleteFunc(selected, mayExclude), slices.DeleteFunc(out.outside, mayExclude)
 	}
-	selected, out.exempted = s.exempt(s.source, selected)
+	selected, out.exempted = s.exempt(source, selected)
 	for _, e := range out.exempted {
 		out.outside = append(out.outside, e.Compiled)
 	}
 	// The revision that the pod gets decides which Secrets it selects.
-	if err := s.source.Connect(s.namespace, selected); err != nil {
+	if err := source.Connect(s.namespace, selected); err != nil {
 		return match{}, err
 	}
 	if err := s.within(selected, set); err != nil {
@@ -186,9 +186,10 @@ var markPrefix, clusterMarkPrefix = []byte(meta.MarkPrefix), []byte(meta.Cluster
 // sent with, as far as its other annotations name them.
 func (s *matcher) appliedBefore() (names []string) {
 	var marks map[string]bool
-	s.annotations.each(func(key, _ []byte) {
+	for _, e := range s.annotations.list { // a closure would move the metadata to the heap
+		key := e.key
 		if !bytes.HasPrefix(key, markPrefix) && !bytes.HasPrefix(key, clusterMarkPrefix) || !isMark(string(key)) {
-			return
+			continue
 		}
 		if s.bounds.did(1); !s.past(s.bounds).came(string(key)) {
 			if marks == nil {
@@ -196,7 +197,7 @@ func (s *matcher) appliedBefore() (names []string) {
 			}
 			marks[string(key)] = true
 		}
-	})
+	}
 	if marks == nil {
 		return nil
 	}

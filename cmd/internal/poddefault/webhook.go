@@ -244,8 +244,8 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		return nil, err
 	}
 	b := newBounds(ctx)
-	s := newMatcher(source, namespace, md, h.excluded, &b)
-	chosen, err := s.bySent()
+	s := newMatcher(namespace, md, h.excluded, &b)
+	chosen, err := s.bySent(source)
 	if err != nil {
 		return nil, err
 	}
@@ -253,13 +253,13 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		return admission.Allowed(), nil
 	}
 	md.complete()
-	f := folding{raw: raw, metadata: md, bounds: &b, leftAlone: &h.settings.LeftAlone}
-	m, err := f.settle(chosen)
+	f := folding{raw: raw, leftAlone: &h.settings.LeftAlone}
+	m, err := f.settle(md, &b, chosen)
 	if added := m.addedLabels(); err == nil && (len(added) > 0 || len(s.pinned) > 0) {
 		var more []*Compiled
-		if chosen, more, err = s.byStored(chosen, added); err == nil && len(more) > 0 {
-			if m, err = f.settle(chosen); err == nil {
-				chosen, err = m.denyFurther(&s, chosen)
+		if chosen, more, err = s.byStored(source, chosen, added); err == nil && len(more) > 0 {
+			if m, err = f.settle(md, &b, chosen); err == nil {
+				chosen, err = m.denyFurther(&s, source, chosen)
 			}
 		}
 		m.outside = chosen.outside
@@ -284,7 +284,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		}
 	}
 	if len(m.audited) > 0 {
-		findings := m.auditAll(&f, chosen) // which warns, too
+		findings := m.auditAll(&f, md, &b, chosen) // which warns, too
 		tell(ctx, namespace, md, func() []Finding { return findings })
 	}
 	resp := m.response(admission.WantsOrigins(ctx))

@@ -32,43 +32,38 @@ const maxKeys = 50_000
 func Sent(value jsontext.Value, annotation, label func(key string)) (told bool) {
 	keys := 0
 	r := rawjson.NewReader(value)
-	visitor := func(visit func(key string)) func([]byte) {
-		return func(field []byte) {
-			key, isField := strings.CutPrefix(string(field), "f:")
-			if !isField { // the map itself
-				return
-			}
-			if keys++; keys > maxKeys {
-				r.Stop()
-				return
-			}
-			visit(key)
-		}
-	}
 	r.Array(func(int) {
 		r.Object(func(name []byte) {
 			if string(name) != "fieldsV1" || r.Kind() != '{' {
 				return
 			}
 			told = true
-			r.Object(in("f:metadata", &r, func(member []byte) {
-				switch string(member) {
-				case "f:annotations":
-					r.Object(visitor(annotation))
-				case "f:labels":
-					r.Object(visitor(label))
+			r.Object(func(name []byte) {
+				if string(name) != "f:metadata" {
+					return
 				}
-			}))
+				r.Object(func(name []byte) {
+					annotations := string(name) == "f:annotations"
+					if !annotations && string(name) != "f:labels" {
+						return
+					}
+					r.Object(func(field []byte) {
+						key, isField := strings.CutPrefix(string(field), "f:")
+						if !isField { // the map itself
+							return
+						}
+						switch keys++; {
+						case keys > maxKeys:
+							r.Stop()
+						case annotations:
+							annotation(key)
+						default:
+							label(key)
+						}
+					})
+				})
+			})
 		})
 	})
 	return told && keys <= maxKeys
-}
-
-// in returns a visitor of members that visits those of the one with that name.
-func in(name string, r *rawjson.Reader, visit func(member []byte)) func([]byte) {
-	return func(member []byte) {
-		if string(member) == name {
-			r.Object(visit)
-		}
-	}
 }
