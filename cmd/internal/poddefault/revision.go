@@ -4,6 +4,7 @@ package poddefault
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -74,11 +75,16 @@ func (c *Compiled) Meaning() []byte {
 	return meaning(c.packed, c.namespaceSelector, c.Cluster() && c.allowExclude)
 }
 
+// zeroDivisor is the divisor of a resourceFieldRef, behind the field that comes before it. In a
+// map, whose keys are sorted, a member divisor never comes behind a member resource.
+var zeroDivisor = regexp.MustCompile(`("resource":"(?:[^"\\]|\\.)*"),"divisor":"0"`)
+
 // withoutEmpty removes the empty values that encoding/json cannot omit. Quotes in JSON
-// strings are escaped, so these only match members.
+// strings are escaped, so these only match members; and no map has an object as a value.
 func withoutEmpty(value []byte) []byte {
-	for _, empty := range []string{`,"resources":{}`, `,"divisor":"0"`} {
-		value = bytes.ReplaceAll(value, []byte(empty), nil)
+	value = bytes.ReplaceAll(value, []byte(`,"resources":{}`), nil)
+	if bytes.Contains(value, []byte(`"divisor"`)) {
+		value = zeroDivisor.ReplaceAll(value, []byte("$1"))
 	}
 	return value
 }

@@ -74,3 +74,13 @@ func TestAnObjectKnowsItsRevision(t *testing.T) {
 		t.Errorf("ClusterPodDefault: %s, want %s", got, want)
 	}
 }
+
+// TestALabelNamedLikeAnEmptyFieldIsKept: only the API server's own zero values are left out.
+func TestALabelNamedLikeAnEmptyFieldIsKept(t *testing.T) {
+	pd := parsePodDefaults(t, []byte(`{metadata: {name: x}, spec: {selector: {}, labels: {a: b, divisor: "0", resource: c},
+		env: [{name: A, valueFrom: {resourceFieldRef: {containerName: c, resource: limits.cpu}}}]}}`))[0]
+	meaning := string(Compile(pd).Meaning())
+	if !strings.Contains(meaning, `"divisor":"0","resource":"c"`) || strings.Contains(meaning, `"limits.cpu","divisor"`) || strings.Contains(meaning, `"resource":"limits.cpu","divisor"`) {
+		t.Error(meaning)
+	}
+}
