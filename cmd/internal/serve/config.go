@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/hosting/tracing"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 	"github.com/sallyport-io/sallyport/registration"

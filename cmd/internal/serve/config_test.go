@@ -17,8 +17,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 )
 
 const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"

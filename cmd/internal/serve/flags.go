@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/admission"
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 )
 
 // all returns the definitions of every webhook that any settings can define. They are

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 )
 
 // A Schema is a JSON Schema of draft 7, or a part of one.

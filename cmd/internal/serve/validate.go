@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"

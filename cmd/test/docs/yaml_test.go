@@ -13,7 +13,7 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 )
 
 // absolute are files on the machine of the reader. The world has those of the same name.

@@ -29,8 +29,8 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/sallyport-io/sallyport/admission"
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/fetch"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/hosting/delegated"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"

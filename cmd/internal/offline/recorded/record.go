@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"

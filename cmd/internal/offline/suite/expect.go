@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )

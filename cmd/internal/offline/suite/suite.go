@@ -29,8 +29,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )

@@ -17,7 +17,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	configv1alpha1 "github.com/sallyport-io/sallyport/api/config/v1alpha1"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 )
 
 func TestTheOldestRecentReviewsLeaveFirst(t *testing.T) {
