@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -149,7 +150,7 @@ func testRemoveConversions(t *testing.T, config *rest.Config) {
 		}
 	}
 	const cams, axles = "cams.conversion.example.com", "axles.conversion.example.com"
-	left, err := registration.LeftConversions(t.Context(), crds, registration.RemoveOptions{})
+	left, err := install.LeftConversions(t.Context(), crds, registration.RemoveOptions{})
 	wantRemovals(t, left, err, registration.Removal{
 		Object: "customresourcedefinition.apiextensions.k8s.io/" + cams, Action: registration.Left,
 		Why: "its objects may be stored in versions that only its conversion webhook can convert",
@@ -159,7 +160,7 @@ func testRemoveConversions(t *testing.T, config *rest.Config) {
 		{Object: "customresourcedefinition.apiextensions.k8s.io/" + cams, Action: registration.Changed, Why: "its conversion strategy is None"},
 	}
 	for _, dryRun := range []bool{true, false} {
-		got, err := registration.RemoveConversions(t.Context(), &changedMeanwhile{CustomResourceDefinitionInterface: crds}, []string{cams, "none.conversion.example.com", axles}, registration.RemoveOptions{DryRun: dryRun})
+		got, err := install.RemoveConversions(t.Context(), &changedMeanwhile{CustomResourceDefinitionInterface: crds}, []string{cams, "none.conversion.example.com", axles}, registration.RemoveOptions{DryRun: dryRun})
 		wantRemovals(t, got, err, want...)
 		strategy := apiextensionsv1.NoneConverter
 		if dryRun {

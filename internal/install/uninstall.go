@@ -69,12 +69,12 @@ func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Rem
 
 func (u *Uninstall) removeConversions(ctx context.Context, options registration.RemoveOptions) ([]registration.Removal, error) {
 	if len(u.Conversions) > 0 {
-		return registration.RemoveConversions(ctx, u.Clients.Definitions, u.Conversions, options)
+		return RemoveConversions(ctx, u.Clients.Definitions, u.Conversions, options)
 	}
 	if u.Clients == nil {
 		return nil, nil
 	}
-	left, err := registration.LeftConversions(ctx, u.Clients.Definitions, options)
+	left, err := LeftConversions(ctx, u.Clients.Definitions, options)
 	if apierrors.IsForbidden(err) { // informational only; removing does not need this permission
 		return nil, nil
 	}
