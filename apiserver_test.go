@@ -128,7 +128,7 @@ func TestWhatHandlersDoOnARealAPIServer(t *testing.T) {
 	}
 	settings, _ := settingsOn(t, app, client, io.Discard)
 	configMaps := kubernetes.NewForConfigOrDie(client).CoreV1().ConfigMaps(settings.LeaderElection.Namespace)
-	settings.LeaderElection.Enabled = false
+	settings.LeaderElection.LeaderElect = false
 	settings.Serving.MetricsBindAddress = "0"
 	run(t, app, settings)
 
@@ -284,7 +284,7 @@ func TestARefusedConfigurationIsNotReadyOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings, address := settingsOn(t, app, client, io.Discard)
-	settings.LeaderElection.Enabled = false
+	settings.LeaderElection.LeaderElect = false
 	run(t, app, settings)
 
 	awaitProbe(t, "http://"+address+"/readyz", http.StatusServiceUnavailable, "the API server refuses the webhook configurations")

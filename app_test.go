@@ -26,6 +26,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/serving"
 )
 
@@ -347,7 +348,7 @@ func TestCommandReportsEveryProblemInItsFlags(t *testing.T) {
 	}{
 		{"many at once", []string{"--service", "x", "--log-level", "loud", "--certificate-source", "air", "--failure-policy", "Maybe", "--webhook-timeout", "31", "--kubeconfig", "/not/there"},
 			[]string{"--service", "--log-level", "--certificate-source", "--failure-policy", "--webhook-timeout", "--kubeconfig"}},
-		{"unknown names", []string{"--webhooks", "*,-x", "--controllers", "y"}, []string{`--webhooks: there is no "x"; choose among a.b.c`, `--controllers: there is no "y"`}},
+		{"unknown names", []string{"--webhooks", "*,-x", "--controllers", "y"}, []string{`--webhooks: webhooks: Unsupported value: "x": supported values: "a.b.c"`, `--controllers: controllers: Unsupported value: "y"`}},
 		{"nothing selected", []string{"--webhooks=", "--controllers=-c"}, []string{"there is nothing to run"}},
 		{"controllers alone need no service", []string{"--webhooks=", "--kubeconfig", "/not/there"}, []string{"--kubeconfig"}},
 		{"an argument", []string{"x"}, []string{"takes no arguments"}},
@@ -451,7 +452,7 @@ func TestDefinitionsKeepWhatNoFlagSays(t *testing.T) {
 	settings := app.DefaultSettings()
 	settings.Registration.Service = "home/webhooks"
 	settings.Registration.NamespaceSelector = "tier=prod"
-	got, err := settings.Registration.Apply(app.Webhooks())
+	got, err := hosting.Apply(&settings.Registration, app.Webhooks())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +463,7 @@ func TestDefinitionsKeepWhatNoFlagSays(t *testing.T) {
 		t.Errorf("selector is %s", s)
 	}
 	settings.Registration.FailurePolicy, settings.Registration.TimeoutSeconds, settings.Registration.ReviewVersions = "Fail", 3, []string{"v1"}
-	if got, err = settings.Registration.Apply(app.Webhooks()); err != nil || got[0].FailurePolicy != "Fail" || got[0].TimeoutSeconds != 3 || len(got[0].ReviewVersions) != 1 {
+	if got, err = hosting.Apply(&settings.Registration, app.Webhooks()); err != nil || got[0].FailurePolicy != "Fail" || got[0].TimeoutSeconds != 3 || len(got[0].ReviewVersions) != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if own.FailurePolicy != admissionregistrationv1.Ignore {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 // Authentication authenticates callers. It runs until the last review is answered.
@@ -54,9 +55,9 @@ func (a *App) checkAuthentications() {
 }
 
 // authenticate builds the authentication of a mode. Nil accepts any caller.
-func (a *App) authenticate(s *AuthenticationSettings, mode string, env Environment) (*hosting.Authentication, error) {
-	if mode == AuthenticationClientCA {
-		return s.ClientCA(env.Logger, env.Metrics)
+func (a *App) authenticate(s *serving.AuthenticationSettings, mode string, env Environment) (*hosting.Authentication, error) {
+	if mode == serving.AuthenticationClientCA {
+		return hosting.ClientCA(s, env.Logger, env.Metrics)
 	}
 	for _, other := range a.authentications {
 		if other.name == mode {

@@ -38,17 +38,17 @@ func TestAnAuthenticationIsMadeForTheModeThatIsChosen(t *testing.T) {
 	a := &App{authentications: []authentication{{"mine", func(env Environment) (Authentication, error) {
 		return Authentication{Authenticate: asked, Ready: func() error { return net.ErrClosed }}, nil
 	}}}}
-	callers, err := a.authenticate(&AuthenticationSettings{}, "mine", Environment{Logger: slog.New(slog.DiscardHandler)})
+	callers, err := a.authenticate(&serving.AuthenticationSettings{}, "mine", Environment{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if callers == nil || !errors.Is(callers.Authenticate(nil), serving.ErrForbidden) || callers.Ready() == nil {
 		t.Errorf("callers %+v", callers)
 	}
-	if callers, err := a.authenticate(&AuthenticationSettings{}, AuthenticationNone, Environment{}); callers != nil || err != nil {
+	if callers, err := a.authenticate(&serving.AuthenticationSettings{}, serving.AuthenticationNone, Environment{}); callers != nil || err != nil {
 		t.Errorf("everybody may call, and %v, %v", callers, err)
 	}
-	if _, err := a.authenticate(&AuthenticationSettings{ClientCAFile: t.TempDir()}, AuthenticationClientCA, Environment{}); err == nil {
+	if _, err := a.authenticate(&serving.AuthenticationSettings{ClientCAFile: t.TempDir()}, serving.AuthenticationClientCA, Environment{}); err == nil {
 		t.Error("a folder passes for a CA")
 	}
 }

@@ -56,9 +56,9 @@ func settingsAlone(t *testing.T, app *sallyport.App, config *rest.Config, log io
 	settings = app.DefaultSettings()
 	settings.Client, settings.Logger = config, slog.New(slog.NewTextHandler(log, nil))
 	probes = fmt.Sprintf("127.0.0.1:%d", freeport.For(t))
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", freeport.For(t), probes
-	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
-	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
+	settings.Serving.BindAddress, settings.Serving.SecurePort, settings.Serving.MetricsBindAddress = "127.0.0.1", int32(freeport.For(t)), probes
+	settings.Serving.DrainMin, settings.Serving.DrainTimeout = 0, 0
+	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.SecurePort)
 	return settings, probes
 }
 
@@ -156,8 +156,8 @@ func testRestart(t *testing.T, config *rest.Config) {
 				t.Fatal(err)
 			}
 			settings, probes := settingsAlone(t, app, config, io.Discard)
-			settings.Certificate.Secret, settings.LeaderElection.Enabled = "default/bookstore-authority", false
-			settings.Serving.Port, settings.Registration.URL = port, fmt.Sprintf("https://127.0.0.1:%d", port)
+			settings.Certificate.AuthoritySecret, settings.LeaderElection.LeaderElect = "default/bookstore-authority", false
+			settings.Serving.SecurePort, settings.Registration.URL = int32(port), fmt.Sprintf("https://127.0.0.1:%d", port)
 			run(t, app, settings)
 			awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
 			second := func() error {
@@ -182,7 +182,7 @@ func testMissingKind(t *testing.T, config *rest.Config) {
 	}
 	log := &lab.Log{}
 	settings, probes := settingsAlone(t, app, config, log)
-	settings.LeaderElection.Enabled = false
+	settings.LeaderElection.LeaderElect = false
 	run(t, app, settings)
 
 	const why = "the API server serves no such kind: install its CustomResourceDefinition"
@@ -247,7 +247,7 @@ func testRightsOfCache(t *testing.T, config *rest.Config) {
 	}
 	log := &lab.Log{}
 	settings, probes := settingsAlone(t, app, limited, log)
-	settings.Certificate.Secret, settings.LeaderElection.Enabled = "default/bookstore-authority", false
+	settings.Certificate.AuthoritySecret, settings.LeaderElection.LeaderElect = "default/bookstore-authority", false
 	run(t, app, settings)
 	const why = "the API server does not let this server list and watch them: apply the rights that the command manifests prints"
 	awaitProbe(t, "http://"+probes+"/readyz", http.StatusServiceUnavailable, why)
@@ -325,7 +325,7 @@ func testOneCopy(t *testing.T, config *rest.Config) {
 			}
 			log := &lab.Log{}
 			settings, probes := settingsAlone(t, app, counting, log)
-			settings.Certificate.Secret, settings.LeaderElection.Enabled = "default/bookstore-authority", false
+			settings.Certificate.AuthoritySecret, settings.LeaderElection.LeaderElect = "default/bookstore-authority", false
 			settings.Webhooks = webhooks
 			run(t, app, settings)
 			awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
@@ -382,7 +382,7 @@ func testCachedFields(t *testing.T, config *rest.Config) {
 		t.Fatal(err)
 	}
 	settings, probes := settingsAlone(t, app, config, io.Discard)
-	settings.LeaderElection.Enabled = false
+	settings.LeaderElection.LeaderElect = false
 	run(t, app, settings)
 	awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
 	env := <-read

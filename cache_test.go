@@ -27,6 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 func TestCachesAreChecked(t *testing.T) {
@@ -110,7 +111,7 @@ func TestAComponentDeclaresAllItsWebhooks(t *testing.T) {
 	}
 	settings := app.DefaultSettings()
 	settings.Client, settings.Registration.Mode, settings.Registration.URL = &rest.Config{Host: "https://192.0.2.1"}, "none", "https://192.0.2.2"
-	settings.Certificate.Source, settings.Certificate.CertFile, settings.Certificate.KeyFile = sallyport.SourceFiles, "tls.crt", "tls.key"
+	settings.Certificate.Source, settings.Certificate.CertFile, settings.Certificate.PrivateKeyFile = certificate.SourceFiles, "tls.crt", "tls.key"
 	if err := app.Run(t.Context(), settings); err == nil || !strings.Contains(err.Error(), "component till has webhooks that it does not declare") {
 		t.Errorf("it runs: %v", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/sallyport-io/sallyport"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -39,9 +40,9 @@ func settingsOn(t *testing.T, app *sallyport.App, client *rest.Config, log io.Wr
 	settings.Registration.NamespaceSelector = "kubernetes.io/metadata.name=" + namespace
 	unregisterAtEnd(t, client, settings.Registration.Name)
 	probes = fmt.Sprintf("127.0.0.1:%d", freeport.For(t))
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", freeport.For(t), probes
-	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
-	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.Port)
+	settings.Serving.BindAddress, settings.Serving.SecurePort, settings.Serving.MetricsBindAddress = "127.0.0.1", int32(freeport.For(t)), probes
+	settings.Serving.DrainMin, settings.Serving.DrainTimeout = 0, 0
+	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Serving.SecurePort)
 	return settings, probes
 }
 
@@ -172,7 +173,7 @@ func TestHealthyStartsAndEndsWarnOfNothingOnARealAPIServer(t *testing.T) {
 	}
 	log := &lab.Log{}
 	settings, probes := settingsOn(t, app, client, log)
-	settings.Certificate.Secret, settings.Authentication.PrivatePaths = settings.LeaderElection.Namespace+"/healthy-authority", "true"
+	settings.Certificate.AuthoritySecret, settings.Authentication.PrivatePaths = settings.LeaderElection.Namespace+"/healthy-authority", hosting.PrivatePathsAlways
 	t.Cleanup(func() { // after run has seen the end
 		if text := log.String(); strings.Contains(text, "level=WARN") || strings.Contains(text, "level=ERROR") {
 			t.Errorf("the log of a healthy start and end:\n%s", text)

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/logging"
 	"github.com/sallyport-io/sallyport/internal/hosting/memory"
@@ -28,8 +30,7 @@ import (
 // what the application registered, and config checks flags. Pass it to [Execute], or add
 // it to your own command.
 func (a *App) Command() *cobra.Command {
-	s := a.DefaultSettings()
-	var log logging.Settings
+	s := newCommandSettings(a)
 	cmd := &cobra.Command{
 		Use:          a.name,
 		Short:        "Run the " + a.name,
@@ -38,16 +39,15 @@ func (a *App) Command() *cobra.Command {
 		Version:      a.version,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(log.Validate(), a.Validate(s)); err != nil {
-			return hosting.ByFlags(err)
+		if err := s.validate(a); err != nil {
+			return setting.ByFlags(cmd.Flags(), err)
 		}
-		s.Logger = log.Logger(cmd.ErrOrStderr())
-		return hosting.ByFlags(a.RunUntilSignal(cmd.Context(), s))
+		s.Logger = s.Log.Logger(cmd.ErrOrStderr())
+		return setting.ByFlags(cmd.Flags(), a.RunUntilSignal(cmd.Context(), s.Settings))
 	}
-	cmd.Flags().StringVar(&s.Kubeconfig, "kubeconfig", s.Kubeconfig, "path of the kubeconfig `file`; empty for the service account of the pod")
-	cli.CompleteFiles(cmd, "kubeconfig")
-	a.addFlags(cmd, &s)
-	log.AddFlags(cmd)
+	cmd.Flags().SortFlags = false
+	setting.Bind(cmd, s, hosting.FlagNamed(hosting.Flags(a.name, nil), "kubeconfig"))
+	a.addFlags(cmd, s)
 	cmd.AddCommand(install.ConfigCommand(a.installation()))
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
 		cmd.AddCommand(install.Command(a.installation()), install.UninstallOf(a.installation()))
@@ -64,38 +64,44 @@ func Execute(cmd *cobra.Command) int {
 	return cli.Execute(context.Background(), cmd, func(err error) { cmd.PrintErrln(cmd.ErrPrefix(), err) })
 }
 
-func (a *App) addFlags(cmd *cobra.Command, s *Settings) {
-	flags := cmd.Flags()
-	flags.SortFlags = false
+// commandSettings are the settings of a command.
+type commandSettings struct {
+	Settings `json:",inline"`
+	Log      logging.Settings `json:"log"`
+}
+
+func newCommandSettings(a *App) *commandSettings {
+	return &commandSettings{a.DefaultSettings(), logging.DefaultSettings()}
+}
+
+func (s *commandSettings) validate(a *App) error {
+	return errors.Join(setting.Join(s.Log.Validate(field.NewPath("log"))), a.Validate(s.Settings))
+}
+
+// addFlags adds the flags of what the application consists of, without kubeconfig.
+func (a *App) addFlags(cmd *cobra.Command, s *commandSettings) {
+	cmd.Flags().SortFlags = false
 	serves, controls := len(a.webhooks)+len(a.converters)+len(a.components) > 0, len(a.controllers) > 0
-	if serves && controls {
-		flags.StringSliceVar(&s.Webhooks, "webhooks", s.Webhooks,
-			"`names` of the webhooks to serve: foo serves foo, -foo does not, * serves all that are not named; empty for none")
-		flags.StringSliceVar(&s.Controllers, "controllers", s.Controllers,
-			"`names` of the controllers to run: foo runs foo, -foo does not, * runs all that are not named; empty for none")
-	}
-	if serves {
-		s.Registration.AddModeFlag(cmd)
-		s.Registration.AddDirectoryFlag(cmd)
-		s.Registration.AddOwnerFlag(cmd)
-		s.Registration.AddEndpointFlags(cmd)
-		if len(a.converters) > 0 {
-			s.Registration.AddConversionFlag(cmd)
+	has := func(f setting.Flag) bool {
+		section, _, _ := strings.Cut(f.Field, ".")
+		switch {
+		case f.Name == "leader-election-namespace":
+			return controls
+		case f.Name == "conversion-service":
+			return len(a.converters) > 0
+		case section == "kubeconfig": // commands that call no API server have none
+			return false
+		case f.Name == "metrics-bind-address", section == "log", section == "leaderElection":
+			return true
+		case section == "webhooks", section == "controllers":
+			return serves && controls
 		}
-		s.Registration.AddFlags(cmd)
-		s.Certificate.AddFlags(cmd)
-		s.Authentication.AddFlags(cmd, a.authenticationNames())
-		s.Serving.AddFlags(flags)
-		cli.CompleteChoices(cmd, "tls-min-version", cliflag.TLSPossibleVersions())
-		cli.CompleteChoices(cmd, "tls-cipher-suites", cliflag.PreferredTLSCipherNames())
+		return serves
 	}
-	s.LeaderElection.AddFlags(cmd)
-	if controls {
-		if !serves {
-			flags.StringVar(&s.Serving.MetricsBindAddress, "metrics-bind-address", s.Serving.MetricsBindAddress,
-				"`host:port` to serve /metrics, /livez and /readyz on without TLS; 0 switches it off")
+	for _, f := range hosting.Flags(a.name, a.authenticationNames()) {
+		if has(f) {
+			setting.Bind(cmd, s, f)
 		}
-		s.LeaderElection.AddNamespaceFlag(cmd)
 	}
 }
 

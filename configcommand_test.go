@@ -37,7 +37,7 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 	if err == nil || out != "" {
 		t.Fatalf("got %v and\n%s", err, out)
 	}
-	for _, want := range []string{"--service or --url", `--failure-policy "Maybe"`, `--log-level "loud"`, `"1.2"`} {
+	for _, want := range []string{"--service: registration.service: Required value: set it or url", "--failure-policy: registration.failurePolicy: ", "--log-level: log.level: ", `"1.2"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("nothing of %q in: %v", want, err)
 		}

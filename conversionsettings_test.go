@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
@@ -20,18 +21,21 @@ import (
 
 func TestConversionServiceIsValidated(t *testing.T) {
 	for name, tc := range map[string]struct {
-		settings RegistrationSettings
-		want     string
+		service, url, conversion, want string
 	}{
-		"none":              {RegistrationSettings{Service: "a/b"}, ""},
-		"one of its own":    {RegistrationSettings{Service: "a/b", ConversionService: "a/c:8443"}, ""},
-		"beside a URL":      {RegistrationSettings{URL: "https://a", ConversionService: "a/c"}, "Registration.ConversionService: requires Registration.Service"},
-		"no namespace":      {RegistrationSettings{Service: "a/b", ConversionService: "c"}, `Registration.ConversionService: "c": write NAMESPACE/NAME`},
-		"no port":           {RegistrationSettings{Service: "a/b", ConversionService: "a/c:http"}, "the port must be a number from 1 to 65535"},
-		"a name of no form": {RegistrationSettings{Service: "a/b", ConversionService: "a/C_c"}, "Registration.ConversionService: "},
+		"none":              {service: "a/b"},
+		"one of its own":    {service: "a/b", conversion: "a/c:8443"},
+		"beside a URL":      {url: "https://a", conversion: "a/c", want: "registration.conversionService: Forbidden: requires service"},
+		"no namespace":      {service: "a/b", conversion: "c", want: `registration.conversionService: Invalid value: "c": write NAMESPACE/NAME`},
+		"no port":           {service: "a/b", conversion: "a/c:http", want: "the port must be a number from 1 to 65535"},
+		"a name of no form": {service: "a/b", conversion: "a/C_c", want: "registration.conversionService: Invalid value"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.settings.ValidateConversion()
+			app := hatter(t)
+			settings := app.DefaultSettings()
+			settings.Client = &rest.Config{}
+			settings.Registration.Service, settings.Registration.URL, settings.Registration.ConversionService = tc.service, tc.url, tc.conversion
+			err := app.Validate(settings)
 			switch {
 			case tc.want == "" && err != nil:
 				t.Error(err)
@@ -40,12 +44,6 @@ func TestConversionServiceIsValidated(t *testing.T) {
 			}
 		})
 	}
-	app := hatter(t)
-	settings := app.DefaultSettings()
-	settings.Registration.Service, settings.Registration.ConversionService = "a/b", "c"
-	if err := app.Validate(settings); err == nil || !strings.Contains(err.Error(), "Registration.ConversionService") {
-		t.Errorf("an application takes it: %v", err)
-	}
 }
 
 // Both Services lead to the same port, where the API server requests the name of the
@@ -53,13 +51,13 @@ func TestConversionServiceIsValidated(t *testing.T) {
 func TestTheCertificateIsForBothServices(t *testing.T) {
 	settings := hatter(t).DefaultSettings()
 	settings.Registration.Service, settings.Registration.ConversionService = "shop/hatter", "shop/hatter-conversion:8443"
-	config := settings.Registration.Config()
+	config := hosting.Config(&settings.Registration)
 	base := certificate.AuthorityOptions{
 		Logger: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(), Leading: func() bool { return true },
 		Published: func() ([][]byte, error) { return nil, nil },
 	}
 	clients := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
-	source, err := settings.Certificate.Open(clients.CoreV1(), config.Endpoint, config.ConversionEndpoint, base)
+	source, err := hosting.OpenCertificate(&settings.Certificate, clients.CoreV1(), config.Endpoint, config.ConversionEndpoint, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +96,8 @@ func TestTheStanzaNamesTheConversionService(t *testing.T) {
 		"its own, usual port": {"shop/hatter-conversion", "hatter-conversion", 443},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := RegistrationSettings{Name: "hatter", Service: "shop/hatter", ConversionService: tc.conversion}
-			got, err := registration.ConversionManifest(settings.Config(), hosting.ConversionOf("hats.hats.example.com"), nil)
+			settings := registration.Settings{Name: "hatter", Service: "shop/hatter", ConversionService: tc.conversion}
+			got, err := registration.ConversionManifest(hosting.Config(&settings), hosting.ConversionOf("hats.hats.example.com"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 // definitions returns a func for the current webhooks: those in applied, except that
 // Registered of a component may change the component's own. Own are webhooks without a
 // component, before they are applied.
-func definitions(s *RegistrationSettings, components []Component, own, applied []admission.Webhook, logger *slog.Logger) func() []admission.Webhook {
+func definitions(s *registration.Settings, components []Component, own, applied []admission.Webhook, logger *slog.Logger) func() []admission.Webhook {
 	if !slices.ContainsFunc(components, func(c Component) bool { return c.Registered != nil }) {
 		return func() []admission.Webhook { return applied }
 	}
@@ -28,7 +30,7 @@ func definitions(s *RegistrationSettings, components []Component, own, applied [
 				now = append(now, component.Webhooks...)
 			}
 		}
-		now, err := s.Apply(now)
+		now, err := hosting.Apply(s, now)
 		if err != nil {
 			logger.Error("invalid settings of webhooks; keeping the previous registration", "error", err)
 			return *last.Load()

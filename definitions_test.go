@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 func TestDefinitionsFollowComponents(t *testing.T) {
@@ -28,7 +29,7 @@ func TestDefinitionsFollowComponents(t *testing.T) {
 		{Webhooks: []admission.Webhook{webhook("fixed")}},
 		{Webhooks: []admission.Webhook{webhook("a"), webhook("b")}, Registered: func() []admission.Webhook { return now }},
 	}
-	settings := &RegistrationSettings{Adjust: func(w *admission.Webhook) { w.TimeoutSeconds = 7 }}
+	settings := &registration.Settings{Adjust: func(w *admission.Webhook) { w.TimeoutSeconds = 7 }}
 	told := definitions(settings, components, []admission.Webhook{webhook("own")}, nil, logger)
 	want := func(names ...string) {
 		t.Helper()

@@ -20,7 +20,7 @@ func (a *App) newManager(s *Settings, c *chosen, client *rest.Config, changed fu
 	options := controllers.Options{
 		Name: a.name, Scheme: a.Scheme(), Logger: s.Logger, Election: s.LeaderElection, Kinds: a.kinds, Changed: changed, Changes: a.managerOptions,
 	}
-	options.Election.Enabled = options.Election.Enabled && len(c.controllers) > 0
+	options.Election.LeaderElect = options.Election.LeaderElect && len(c.controllers) > 0
 	if !c.serves() { // otherwise the webhook listener serves metrics and probes
 		options.Address = s.Serving.MetricsBindAddress
 	}

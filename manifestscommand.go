@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/hosting/logging"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/install"
 )
 
@@ -56,29 +57,24 @@ func (a *App) checkCRDs() {
 
 // installation returns the input of the install commands, with its own settings.
 func (a *App) installation() install.Application {
-	s := a.DefaultSettings()
-	var log logging.Settings
+	s := newCommandSettings(a)
 	rules, in := a.rights()
 	return install.Application{
 		Name: a.name, Version: a.version, CRDs: a.crds, Rules: rules, RulesIn: in, Converters: a.converters,
 		Choose: func() (install.Chosen, error) {
-			c, err := a.choose(&s)
+			c, err := a.choose(&s.Settings)
 			return install.Chosen{
 				Webhooks: c.webhooks, Converters: c.converters, Controllers: len(c.controllers) > 0,
 				Reads:    c.managed() || len(c.components) > len(a.migrated),
 				Unknown:  slices.ContainsFunc(c.components, func(c component) bool { return !c.declares }),
 				Migrates: len(c.components) > 0 && len(a.migrated) > 0,
-			}, errors.Join(err, log.Validate())
+			}, errors.Join(err, setting.Join(s.Log.Validate(field.NewPath("log"))))
 		},
-		AddFlags: func(cmd *cobra.Command) {
-			a.addFlags(cmd, &s)
-			log.AddFlags(cmd)
-		},
+		AddFlags: func(cmd *cobra.Command) { a.addFlags(cmd, s) },
 		Validate: func() error {
 			s.Client = &rest.Config{} // no cluster is called
-			return errors.Join(log.Validate(), a.Validate(s))
+			return s.validate(a)
 		},
-		Registration: &s.Registration, Certificate: &s.Certificate, LeaderElection: &s.LeaderElection,
-		Authentication: &s.Authentication, AuthenticationModes: a.authenticationNames(), Serving: &s.Serving,
+		Settings: *hosted(&s.Settings, a.authenticationNames()),
 	}
 }

@@ -143,7 +143,7 @@ func TestManifestsOfAnApplication(t *testing.T) {
 // The containers get arguments that the same program's command accepts.
 func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
 	got, err := manifests(t, hatter(t), "--service", "shop/hatter:9443", "--part", "workload", "--image", "registry.example.com/hatter:v1", "--registration", "none",
-		"--certificate-source", "files", "--tls-secret", "hatter-tls", "--own-pods", "app=hatter", "--excluded-namespaces", "a,b", "--private-paths=false",
+		"--certificate-source", "files", "--tls-secret", "hatter-tls", "--own-pods", "app=hatter", "--excluded-namespaces", "a,b", "--private-paths=Never",
 		"--tls-min-version", "VersionTLS13", "--log-level", "debug", "-v", "3", "--controllers", "*", "--drain-timeout", "20s", "--http2")
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
 
 func TestManifestsReportsEveryProblemInItsFlags(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want []string }{
-		"no endpoint":         {nil, []string{"--service or --url is required"}},
+		"no endpoint":         {nil, []string{"--service: registration.service: Required value: set it or url"}},
 		"an argument":         {[]string{"rbac", "--service", "a/b"}, []string{`takes no arguments, but got "rbac"`}},
 		"a part of something": {[]string{"--service", "a/b", "--part", "rbac,roles"}, []string{"--part", `"roles"`}},
 		"no part":             {[]string{"--service", "a/b", "--part", ""}, []string{"--part is empty: choose namespace, crd, rbac, service, workload or configurations"}},
@@ -181,10 +181,10 @@ func TestManifestsReportsEveryProblemInItsFlags(t *testing.T) {
 			[]string{"needs --image", "needs --service", "--replicas 0", "--secure-port", "--tls-secret needs --certificate-source files", `--priority-class "A b"`, "--memory-limit 1Mi"}},
 		"what the server refuses": {[]string{"--service", "a/b", "--part", "workload", "--image", "i", "--controllers", "caps", "--log-level", "loud", "--read-timeout", "0s",
 			"--authentication", "client-ca", "--client-ca-file", "ca.crt", "--leader-elect-retry-period", "1h"},
-			[]string{`--controllers: there is no "caps"`, `--log-level "loud"`, "read timeout", "the file of --client-ca-file", "--leader-elect-retry-period"}},
+			[]string{`--controllers: controllers: Unsupported value: "caps"`, `--log-level: log.level: Unsupported value: "loud"`, "--read-timeout: serving.readTimeout: ", "the file of --client-ca-file", "--leader-elect-renew-deadline: leaderElection.renewDeadline: "}},
 		"a certificate from nowhere": {[]string{"--service", "a/b", "--part", "workload", "--image", "i", "--certificate-source", "files"}, []string{"--certificate-source files needs --tls-secret"}},
 		"many": {[]string{"--service", "a", "--service-account", "A", "--conversion-service", "b", "--leader-election-namespace", "c.d"},
-			[]string{"--service:", "--service-account \"A\"", "--conversion-service:", `--leader-election-namespace "c.d"`}},
+			[]string{"--service:", "--service-account \"A\"", "--conversion-service:", `--leader-election-namespace: leaderElection.namespace: Invalid value: "c.d"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := manifests(t, hatter(t), tc.args...)

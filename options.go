@@ -91,7 +91,7 @@ type Environment struct {
 	Changed func()
 	// Leader returns the leader election, for work that only one replica may do. A
 	// component that calls it while it is built makes the application take part in an
-	// election, see [LeaderElectionSettings]. A replica without an election always
+	// election, see [registration.LeaderElectionSettings]. A replica without an election always
 	// leads.
 	Leader func() Leader
 	// Cache reads the kinds of [WithCache] once the application is ready.

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -28,7 +28,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	config := lab.APIServer(t)
 	client := kubernetes.NewForConfigOrDie(config)
 	shared, other := lab.Namespace(t, config), lab.Namespace(t, config)
-	settings := sallyport.RegistrationSettings{
+	settings := registration.Settings{
 		Service: shared + "/webhooks", SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test",
 		NamespaceSelector: "kubernetes.io/metadata.name in (" + shared + "," + other + ")",
 	}
@@ -39,7 +39,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	// The endpoint of the test: a port without a listener.
 	manifests := func(w admission.Webhook) any {
 		t.Helper()
-		webhooks, err := settings.Apply([]admission.Webhook{w})
+		webhooks, err := hosting.Apply(&settings, []admission.Webhook{w})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,10 +134,10 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 func TestOwnPodsAreLeftAloneByThePolicy(t *testing.T) {
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create)
 	for _, shared := range []bool{false, true} {
-		settings := sallyport.RegistrationSettings{Service: "home/webhooks", SharedNamespace: shared, OwnPods: "app=webhooks", AllowWedge: "a test"}
+		settings := registration.Settings{Service: "home/webhooks", SharedNamespace: shared, OwnPods: "app=webhooks", AllowWedge: "a test"}
 		w := admission.Mutating("pods.example.com", pods, admission.HandlerFunc(nil))
 		w.Backstop = &admission.Backstop{Disabled: true}
-		applied, err := settings.Apply([]admission.Webhook{w})
+		applied, err := hosting.Apply(&settings, []admission.Webhook{w})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -44,11 +45,15 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 		}
 		return m.Start(ctx)
 	}
-	find := func(ctx context.Context) error { return s.Registration.FindOwner(ctx, client) }
+	var owner *metav1.OwnerReference
+	find := func(ctx context.Context) (err error) {
+		owner, err = hosting.FindOwner(ctx, &s.Registration, client)
+		return err
+	}
 	if err := hosting.WaitFor(ctx, s.Logger, "the API server", hosting.IsAway, find); err != nil {
 		return err
 	}
-	host, err := a.host(&s, c, client)
+	host, err := a.host(&s, c, client, owner)
 	if err != nil {
 		return err
 	}
@@ -60,7 +65,7 @@ func (a *App) Run(ctx context.Context, s Settings) error {
 		log = log.With("metrics", address.String())
 	}
 	log.Info("starting")
-	s.Authentication.Tell(s.Logger, hosting.SharesAuthority(&s.Certificate, &s.Registration))
+	hosting.Tell(&s.Authentication, s.Logger, hosting.SharesAuthority(&s.Certificate, &s.Registration))
 	return host.Run(ctx)
 }
 
@@ -80,7 +85,7 @@ func newMetricsRegistry(controls bool) serving.Registry {
 }
 
 // host creates the host for validated settings. It starts nothing.
-func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, error) {
+func (a *App) host(s *Settings, c *chosen, client *rest.Config, owner *metav1.OwnerReference) (*hosting.Host, error) {
 	clients := &hosting.Clients{} // none, if none is needed
 	var err error
 	if client != nil {
@@ -88,7 +93,8 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 			return nil, err
 		}
 	}
-	config := s.Registration.Config()
+	config := hosting.Config(&s.Registration)
+	config.Owner = owner
 	var elected hosting.Election
 	changed := hosting.NewSignal()
 	env := Environment{Client: client, Logger: s.Logger, Metrics: newMetricsRegistry(c.managed()), Changed: changed.Send, Leader: func() Leader { elected.Ask(); return &elected }}
@@ -110,13 +116,13 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 	if err := errors.Join(collisions(webhooks)...); err != nil {
 		return nil, err
 	}
-	if webhooks, err = s.Registration.Apply(webhooks); err != nil {
+	if webhooks, err = hosting.Apply(&s.Registration, webhooks); err != nil {
 		return nil, err
 	}
-	namespace, name, inSecret := s.Certificate.AuthoritySecret(config.Endpoint)
+	namespace, name, inSecret := hosting.AuthoritySecret(&s.Certificate, config.Endpoint)
 	var leader *hosting.Leader
-	if inSecret && s.LeaderElection.Enabled {
-		if leader, err = hosting.NewLeader(clients.Leases, namespace, name, s.LeaderElection.Times(), s.Logger); err != nil {
+	if inSecret && s.LeaderElection.LeaderElect {
+		if leader, err = hosting.NewLeader(clients.Leases, namespace, name, s.LeaderElection, s.Logger); err != nil {
 			return nil, err
 		}
 	}
@@ -128,12 +134,12 @@ func (a *App) host(s *Settings, c *chosen, client *rest.Config) (*hosting.Host, 
 		Logger: s.Logger, Serving: s.Serving, Changed: changed, Leader: elected.Leader, Parts: parts(components),
 		Certificate: func(authority certificate.AuthorityOptions) (certificate.Source, error) {
 			authority.Leading = leader.Leading
-			return s.Certificate.Open(clients.Secrets, config.Endpoint, config.ConversionEndpoint, authority)
+			return hosting.OpenCertificate(&s.Certificate, clients.Secrets, config.Endpoint, config.ConversionEndpoint, authority)
 		},
-		PrivatePaths: &hosting.PrivatePaths{Mode: cmp.Or(s.Authentication.PrivatePaths, hosting.PrivatePathsNever), Shared: hosting.SharesAuthority(&s.Certificate, &s.Registration)},
+		PrivatePaths: &hosting.PrivatePaths{Mode: s.Authentication.PrivatePaths, Shared: hosting.SharesAuthority(&s.Certificate, &s.Registration)},
 		Registration: &hosting.Registration{
 			Mode: s.Registration.Mode, Directory: s.Registration.StaticManifestsDir, AwaitService: true,
-			Options: registration.Options{Config: config, RefuseForeignTerms: s.Registration.RefuseForeignTerms, Webhooks: definitions(&s.Registration, components, c.webhooks, webhooks, s.Logger)},
+			Options: registration.Options{Config: config, RefuseForeignTerms: s.Registration.ForeignTerms == hosting.ForeignTermsRefuse, Webhooks: definitions(&s.Registration, components, c.webhooks, webhooks, s.Logger)},
 		},
 	}
 	options.Serving.Registry = env.Metrics.(serving.Registry)

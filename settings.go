@@ -5,87 +5,57 @@ package sallyport
 import (
 	"errors"
 	"log/slog"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // Settings configure a run. Start from [App.DefaultSettings]. They correspond to the
 // flags of [App.Command].
 type Settings struct {
-	// Client is the client configuration. If it is nil, Kubeconfig is the path of a
-	// kubeconfig file, or empty for the pod's service account.
-	Client     *rest.Config
-	Kubeconfig string
+	// Client is the client configuration. If it is nil, Kubeconfig is used.
+	Client *rest.Config `json:"-"`
+	// Kubeconfig is the path of a kubeconfig file. If empty, the pod's service account.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Logger defaults to slog.Default().
-	Logger *slog.Logger
+	Logger *slog.Logger `json:"-"`
 
-	Serving        serving.Options
-	Authentication AuthenticationSettings
-	Certificate    CertificateSettings
-	Registration   RegistrationSettings
-	LeaderElection LeaderElectionSettings
+	Serving        serving.Options                     `json:"serving"`
+	Authentication serving.AuthenticationSettings      `json:"authentication"`
+	Certificate    certificate.Settings                `json:"certificate"`
+	Registration   registration.Settings               `json:"registration"`
+	LeaderElection registration.LeaderElectionSettings `json:"leaderElection"`
 
-	// Webhooks and Controllers select what runs here: "foo" enables it, "-foo" disables
-	// it, and "*" enables everything not named. Default "*". Converters and webhooks of
-	// components are all enabled, or all disabled if nothing is selected.
-	Webhooks, Controllers []string
-}
-
-// The parts of [Settings], and values of some fields.
-type (
-	// AuthenticationSettings configure who may call admission webhooks.
-	AuthenticationSettings = hosting.AuthenticationSettings
-	// CertificateSettings configure the source of the serving certificate.
-	CertificateSettings = hosting.CertificateSettings
-	// RegistrationSettings configure how the API server reaches the webhooks, which
-	// component registers them, and when they are called.
-	RegistrationSettings = hosting.RegistrationSettings
-	// LeaderElectionSettings configure which replica does work that only one may do.
-	LeaderElectionSettings = hosting.LeaderElectionSettings
-)
-
-const (
-	// SourceAuthority issues the serving certificate from an authority that all
-	// replicas share.
-	SourceAuthority = hosting.SourceAuthority
-	// SourceFiles reads the serving certificate from files, for example ones that
-	// cert-manager renews.
-	SourceFiles = hosting.SourceFiles
-	// AuthenticationNone accepts any caller. [WithAuthentication] adds other modes.
-	AuthenticationNone = hosting.AuthenticationNone
-	// AuthenticationClientCA accepts callers with a client certificate of a CA.
-	AuthenticationClientCA = hosting.AuthenticationClientCA
-	// PrivatePathsAuto makes paths private once all replicas support it.
-	PrivatePathsAuto = hosting.PrivatePathsAuto
-)
-
-// DefaultCertificateSettings returns the defaults for an application with this name.
-func DefaultCertificateSettings(name string) CertificateSettings {
-	return hosting.DefaultCertificateSettings(name)
+	// Webhooks selects what runs here: "foo" enables it, "-foo" disables it, and "*"
+	// enables everything not named. Default "*". Converters and webhooks of components are
+	// all enabled, or all disabled if nothing is selected.
+	Webhooks []string `json:"webhooks"`
+	// Controllers selects controllers, like Webhooks. Default "*".
+	Controllers []string `json:"controllers"`
 }
 
 // DefaultSettings returns the default settings.
 func (a *App) DefaultSettings() Settings {
-	return Settings{
-		Serving:     serving.DefaultOptions(),
-		Certificate: DefaultCertificateSettings(a.name),
-		Registration: RegistrationSettings{
-			Mode: registration.ModeAPI, Name: a.name,
-			ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic},
-			OwnPods:            "app.kubernetes.io/name=" + a.name,
-		},
-		LeaderElection: hosting.DefaultLeaderElection(),
-		Webhooks:       []string{"*"},
-		Controllers:    []string{"*"},
+	s := Settings{Webhooks: []string{"*"}, Controllers: []string{"*"}}
+	hosted(&s, nil).SetDefaults(a.name)
+	return s
+}
+
+// hosted returns the settings as the host knows them, for these modes of authentication.
+func hosted(s *Settings, modes []string) *hosting.Settings {
+	return &hosting.Settings{
+		Registration: &s.Registration, Certificate: &s.Certificate, LeaderElection: &s.LeaderElection,
+		Authentication: &s.Authentication, Serving: &s.Serving.Settings, Modes: modes,
 	}
 }
 
@@ -134,9 +104,9 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 			c.controllers = append(c.controllers, controller)
 		}
 	}
-	err := errors.Join(
-		hosting.ValidateSelection("webhooks", s.Webhooks, webhooks), hosting.ValidateSelection("controllers", s.Controllers, controllers),
-	)
+	err := setting.Join(slices.Concat(
+		setting.ValidateSelection("webhooks", s.Webhooks, webhooks), setting.ValidateSelection("controllers", s.Controllers, controllers),
+	))
 	if err == nil && !c.serves() && len(c.controllers) == 0 {
 		err = errors.New("neither webhooks nor controllers are selected: there is nothing to run")
 	}
@@ -146,19 +116,17 @@ func (a *App) choose(s *Settings) (*chosen, error) {
 // validate reports all problems in the settings that the chosen webhooks and
 // controllers use. It returns the client configuration, or nil if nothing needs one.
 func (a *App) validate(s *Settings, c *chosen) (*rest.Config, error) {
-	var errs []error
+	var problems field.ErrorList
+	all := hosted(s, a.authenticationNames())
 	needsClient := c.managed() || len(c.components) > 0
 	if c.serves() {
-		filesOnly := s.Registration.Mode == registration.ModeNone && s.Registration.NoEndpoint() && s.Certificate.Source == SourceFiles
-		if !filesOnly { // otherwise the endpoint is not needed
-			errs = append(errs, s.Registration.ValidateEndpoint())
-		}
-		errs = append(errs, s.Registration.ValidateMode(), s.Registration.Validate(), s.Registration.ValidateConversion(),
-			s.Certificate.Validate(), s.Authentication.Validate(a.authenticationNames(), &s.Serving, &s.Certificate, &s.Registration), s.Serving.ValidateSettings())
-		_, _, inSecret := s.Certificate.AuthoritySecret(s.Registration.Config().Endpoint)
-		needsClient = needsClient || inSecret || s.Authentication.Delegates() || s.Registration.Mode == registration.ModeAPI
+		problems = all.Validate()
+		_, _, inSecret := hosting.AuthoritySecret(&s.Certificate, hosting.Config(&s.Registration).Endpoint)
+		needsClient = needsClient || inSecret || hosting.Delegates(&s.Authentication) || s.Registration.Mode == registration.ModeAPI
+	} else {
+		problems = all.ValidateLeaderElection()
 	}
-	errs = append(errs, s.LeaderElection.Validate())
+	errs := []error{setting.Join(problems)}
 	client := s.Client
 	if client == nil && needsClient {
 		var err error

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 func TestStorageMigrationIsChecked(t *testing.T) {
@@ -41,7 +42,7 @@ func TestManifestsHaveTheRightsOfAStorageMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mode := range []string{"api", "none"} {
-		printed, err := manifests(t, app, "--service", "shop/hatter", "--registration", mode, "--certificate-source", SourceFiles)
+		printed, err := manifests(t, app, "--service", "shop/hatter", "--registration", mode, "--certificate-source", certificate.SourceFiles)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,19 +18,18 @@ import (
 )
 
 // callers is the effective mode of --webhook-authentication.
-func (s *settings) callers() string { return cmp.Or(s.authentication, authenticationNone) }
+func (s *settings) callers() string { return cmp.Or(s.Authentication.Mode, serving.AuthenticationNone) }
 
 // newCallers creates the authenticator of callers; nil accepts any caller.
 func (h *host) newCallers() (*hosting.Authentication, error) {
 	switch h.settings.callers() {
-	case authenticationClientCA:
-		ca, err := serving.NewClientCA(serving.ClientCAOptions{
-			File: h.settings.clientCAFile, CommonNames: h.settings.clientCommonNames, Logger: h.log, Registry: h.metrics,
-		})
+	case serving.AuthenticationClientCA:
+		ca, err := hosting.ClientCA(&h.settings.Authentication, h.log, h.metrics)
 		if err != nil {
-			return nil, fmt.Errorf("--webhook-client-ca-file: %w", err)
+			return nil, err
 		}
-		return &hosting.Authentication{Authenticate: h.telling(ca.Authenticate), Run: ca.Run}, nil
+		ca.Authenticate = h.telling(ca.Authenticate)
+		return ca, nil
 	case authenticationDelegated:
 		authenticator, err := delegated.New(h.completed.Client)
 		if err != nil {

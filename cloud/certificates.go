@@ -28,9 +28,9 @@ import (
 //	otherwise                                                   an authority in memory
 func (s *settings) certificateSource(client kubernetes.Interface, authority certificate.AuthorityOptions) (certificate.Source, error) {
 	files := certificate.FilesOptions{
-		CertFile: s.certFile, KeyFile: s.keyFile, CAFile: s.caFile, Logger: authority.Logger, Registry: authority.Registry,
+		CertFile: s.Certificate.CertFile, KeyFile: s.Certificate.PrivateKeyFile, CAFile: s.Certificate.CAFile, Logger: authority.Logger, Registry: authority.Registry,
 	}
-	if s.certFile == "" && s.certDir != "" {
+	if files.CertFile == "" && s.certDir != "" {
 		files.CertFile, files.KeyFile = filepath.Join(s.certDir, pairName+".crt"), filepath.Join(s.certDir, pairName+".key")
 		if _, err := os.Stat(files.CertFile); err != nil {
 			files.CertFile = ""
@@ -43,14 +43,11 @@ func (s *settings) certificateSource(client kubernetes.Interface, authority cert
 		}
 		return source, nil
 	}
-	config, err := s.config()
-	if err != nil {
-		return nil, err
-	}
-	authority.DNSNames, authority.IPAddresses = s.hosts(config.Endpoint)
+	authority.DNSNames, authority.IPAddresses = s.hosts(s.config().Endpoint)
 	switch namespace, name := s.secret(); {
 	case s.certDir != "":
-		authority.SecretName = pairName + "-authority"
+		authority.SecretName = s.Certificate.DefaultSecret
+		var err error
 		if authority.Secrets, err = newFolder(s.certDir); err != nil {
 			return nil, fmt.Errorf("--webhook-cert-dir: %w", err)
 		}
@@ -62,15 +59,15 @@ func (s *settings) certificateSource(client kubernetes.Interface, authority cert
 
 // secret is the Secret of the authority that replicas share; empty if they share none.
 func (s *settings) secret() (namespace, name string) {
-	if s.authoritySecret == inMemory || s.authoritySecret == "" && s.registration != registration.ModeAPI {
+	switch secret := s.Certificate.AuthoritySecret; {
+	case secret == inMemory || secret == "" && s.Registration.Mode != registration.ModeAPI:
 		return "", ""
-	}
-	if s.authoritySecret != "" {
-		namespace, name, _ = strings.Cut(s.authoritySecret, "/")
+	case secret != "":
+		namespace, name, _ = strings.Cut(secret, "/")
 		return namespace, name
 	}
-	namespace, _, _ = strings.Cut(s.service, "/")
-	return cmp.Or(namespace, metav1.NamespaceSystem), pairName + "-authority"
+	namespace, _, _ = strings.Cut(s.Registration.Service, "/")
+	return cmp.Or(namespace, metav1.NamespaceSystem), s.Certificate.DefaultSecret
 }
 
 // hosts are the names of the certificate: those that the API server expects, and those of
@@ -82,7 +79,7 @@ func (s *settings) hosts(endpoint registration.Endpoint) (names []string, addres
 			addresses = append(addresses, ip)
 		}
 	}
-	add(s.bindAddress)
+	add(s.bindIP())
 	if service := endpoint.Service; service != nil {
 		return append(names, service.Name+"."+service.Namespace+".svc"), addresses
 	}

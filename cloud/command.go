@@ -22,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 )
 
 // Command is app.NewCloudControllerManagerCommand with the webhooks of the registry. It has
@@ -170,13 +170,15 @@ func (c *command) wrap(made *cobra.Command) *cobra.Command {
 		}
 	}
 	run := made.RunE
-	made.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd, args, run) }
-	for flag, choices := range map[string][]string{
-		"webhook-authentication": authentications, "webhook-failure-policy": failurePolicies,
-		"persistentvolumelabel-controller": labelModes,
-		"webhook-registration":             {string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)},
-	} {
-		if made.Flags().Lookup(flag) != nil {
+	made.RunE = func(cmd *cobra.Command, args []string) error {
+		return setting.ByFlags(cmd.Flags(), c.run(cmd, args, run))
+	}
+	choices := map[string][]string{"persistentvolumelabel-controller": labelModes}
+	for _, f := range c.settings.flags() {
+		choices[f.Name] = f.Choices
+	}
+	for flag, choices := range choices {
+		if made.Flags().Lookup(flag) != nil && len(choices) > 0 {
 			cli.CompleteChoices(made, flag, choices)
 		}
 	}
@@ -204,7 +206,7 @@ func (c *command) run(cmd *cobra.Command, args []string, upstream func(*cobra.Co
 		klog.Warning(remedy)
 		webhooks = nil
 	case len(webhooks) > 0:
-		if err := c.settings.validate(c.options); err != nil {
+		if err := setting.Join(c.settings.validate(c.options)); err != nil {
 			return err
 		}
 	case alone && len(c.registry.webhooks) > 0:

@@ -98,7 +98,7 @@ func (h *host) initializes() bool {
 // options are the options of the host.
 func (h *host) options() (*hosting.Options, error) {
 	s := h.settings
-	o := &hosting.Options{Logger: h.log, Serving: s.serving(), Changed: h.changed}
+	o := &hosting.Options{Logger: h.log, Serving: serving.Options{Settings: s.complete().Serving}, Changed: h.changed}
 	named, err := s.namedCertificates(certificate.FilesOptions{Logger: h.log})
 	if err != nil {
 		return nil, err
@@ -138,10 +138,7 @@ func (h *host) options() (*hosting.Options, error) {
 	}
 	o.Parts = append(o.Parts, hosting.Part{Run: h.prepare})
 
-	config, err := s.config()
-	if err != nil {
-		return nil, err
-	}
+	config := s.config()
 	definitions := s.definitions(h.webhooks)
 	if len(definitions) == 0 {
 		return o, nil
@@ -151,7 +148,7 @@ func (h *host) options() (*hosting.Options, error) {
 		return nil, err
 	}
 	o.Registration = &hosting.Registration{
-		Mode: s.registration, Directory: s.staticManifestsDir,
+		Mode: s.Registration.Mode, Directory: s.Registration.StaticManifestsDir,
 		Options: registration.Options{
 			Config: config, Client: h.completed.Client.AdmissionregistrationV1(), Webhooks: func() []admission.Webhook { return definitions },
 		},
@@ -167,8 +164,8 @@ func (s *settings) definitions(webhooks []*Webhook) []admission.Webhook {
 			continue // the provider registers them
 		}
 		d := w.Definition
-		d.FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.failurePolicy), d.FailurePolicy)
-		d.TimeoutSeconds = cmp.Or(s.timeoutSeconds, d.TimeoutSeconds)
+		d.FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.Registration.FailurePolicy), d.FailurePolicy)
+		d.TimeoutSeconds = cmp.Or(s.Registration.TimeoutSeconds, d.TimeoutSeconds)
 		out = append(out, d)
 	}
 	return out
@@ -182,8 +179,8 @@ func (h *host) run(ctx context.Context) error {
 		names = append(names, w.Name)
 	}
 	h.log.Info("serving webhooks", slog.String("webhooks", strings.Join(names, ",")), slog.String("address", h.hosting.Server().Addr().String()),
-		slog.String("authentication", h.settings.callers()), slog.String("registration", string(h.settings.registration)))
-	if h.settings.callers() == authenticationNone && !h.settings.bindAddress.IsLoopback() {
+		slog.String("authentication", h.settings.callers()), slog.String("registration", string(h.settings.Registration.Mode)))
+	if h.settings.callers() == serving.AuthenticationNone && !h.settings.bindIP().IsLoopback() {
 		h.log.Warn("any client that reaches the port can call the webhooks: see --webhook-authentication", slog.String("address", h.hosting.Server().Addr().String()))
 	}
 	return h.hosting.Run(ctx)

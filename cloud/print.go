@@ -5,10 +5,14 @@ package cloud
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -18,23 +22,20 @@ func (s *settings) printConfigurations(out io.Writer, webhooks []*Webhook) error
 	if len(s.definitions(webhooks)) == 0 {
 		return fmt.Errorf("--print-webhook-configuration: --webhooks enables none that this program registers")
 	}
-	if err := s.validateRegistration(); err != nil {
-		return err
+	problems := slices.DeleteFunc(s.complete().hosting().Validate(), func(err *field.Error) bool { return !strings.HasPrefix(err.Field, "registration.") })
+	if len(problems) > 0 {
+		return setting.Join(problems)
 	}
-	config, err := s.config()
-	if err != nil {
-		return err
-	}
-	caBundle, err := cli.ReadCABundle("webhook-tls-ca-file", s.caFile)
+	caBundle, err := cli.ReadCABundle("webhook-tls-ca-file", s.Certificate.CAFile)
 	if err != nil {
 		return err
 	}
 	manifests := registration.Manifests
-	if s.registration == registration.ModeManifest {
+	if s.Registration.Mode == registration.ModeManifest {
 		manifests = registration.StaticManifests
 	}
 	var objects []runtime.Object
-	if objects, err = manifests(config, s.definitions(webhooks), caBundle); err != nil {
+	if objects, err = manifests(s.config(), s.definitions(webhooks), caBundle); err != nil {
 		return err
 	}
 	return cli.PrintYAML(out, objects)

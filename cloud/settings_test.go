@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 type cliflagFlag = pflag.Flag
@@ -27,35 +28,35 @@ func TestFlagsThatAreWrongAreRefusedWithARemedy(t *testing.T) {
 		flags []string
 		want  []string
 	}{
-		{"port 0", []string{"--webhook-secure-port=0"}, []string{"--webhook-secure-port=0 serves no webhooks", "set a port, or omit --webhooks"}},
+		{"port 0", []string{"--webhook-secure-port=0"}, []string{"--webhook-secure-port: serving.securePort: Invalid value: 0: serves no webhooks", "set a port, or omit --webhooks"}},
 		{"the port of the controllers", []string{"--webhook-secure-port=10258"}, []string{"cannot be the same value as --secure-port"}},
 		{"an invalid port", []string{"--webhook-secure-port=70000"}, []string{"must be between 0 and 65535"}},
-		{"an unknown webhook", []string{"--webhooks=foo"}, []string{`there is no "foo"`, "persistentvolumelabel"}},
-		{"an open listener", []string{"--webhook-bind-address=0.0.0.0"}, []string{"any client on the network", "--webhook-authentication"}},
+		{"an unknown webhook", []string{"--webhooks=foo"}, []string{`--webhooks: Unsupported value: "foo"`, "persistentvolumelabel"}},
+		{"an open listener", []string{"--webhook-bind-address=0.0.0.0"}, []string{"any client on the network", "--webhook-authentication: authentication.mode: Required value"}},
 		{"an open listener of IPv6", []string{"--webhook-bind-address=::"}, []string{"any client on the network"}},
-		{"a key without certificate", []string{"--webhook-tls-private-key-file=/a"}, []string{"must be set together"}},
+		{"a key without certificate", []string{"--webhook-tls-private-key-file=/a"}, []string{"--webhook-tls-private-key-file: certificate.privateKeyFile: Forbidden: only with the source files"}},
 		{"files that are not there", []string{"--webhook-tls-private-key-file=/not/there", "--webhook-tls-cert-file=/not/there"}, []string{"--webhook-tls-cert-file", "no such file"}},
-		{"a CA without a certificate", []string{"--webhook-tls-ca-file=/a"}, []string{"--webhook-tls-ca-file requires --webhook-tls-cert-file"}},
+		{"a CA without a certificate", []string{"--webhook-tls-ca-file=/a"}, []string{"--webhook-tls-ca-file: certificate.caFile: Forbidden"}},
 		{"an invalid cipher suite", []string{"--webhook-tls-cipher-suites=ROT13"}, []string{"--webhook-tls-cipher-suites", "ROT13"}},
 		{"an invalid version", []string{"--webhook-tls-min-version=SSL"}, []string{"--webhook-tls-min-version"}},
 		{"an invalid authentication", []string{"--webhook-authentication=password"}, []string{"--webhook-authentication", "client-ca"}},
-		{"a client CA that is missing", []string{"--webhook-authentication=client-ca"}, []string{"requires --webhook-client-ca-file"}},
+		{"a client CA that is missing", []string{"--webhook-authentication=client-ca"}, []string{"--webhook-client-ca-file: authentication.clientCAFile: Required value: the mode client-ca needs it"}},
 		{"a client CA that is not there", []string{"--webhook-authentication=client-ca", "--webhook-client-ca-file=/not/there"}, []string{"--webhook-client-ca-file", "no such file"}},
-		{"a client CA without the authentication for it", []string{"--webhook-client-ca-file=/a"}, []string{"require --webhook-authentication=client-ca"}},
-		{"an invalid policy", []string{"--webhook-failure-policy=Maybe"}, []string{"--webhook-failure-policy", "Fail or Ignore"}},
+		{"a client CA without the authentication for it", []string{"--webhook-client-ca-file=/a"}, []string{"--webhook-client-ca-file: authentication.clientCAFile: Forbidden: only with the mode client-ca"}},
+		{"an invalid policy", []string{"--webhook-failure-policy=Maybe"}, []string{`--webhook-failure-policy: registration.failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`}},
 		{"a timeout that is too long", []string{"--webhook-timeout=31"}, []string{"1 to 30 seconds"}},
-		{"two endpoints", []string{"--webhook-url=https://a", "--webhook-service=a/b"}, []string{"mutually exclusive"}},
+		{"two endpoints", []string{"--webhook-url=https://a", "--webhook-service=a/b"}, []string{"--webhook-url: registration.url: Forbidden: not together with service"}},
 		{"a URL without TLS", []string{"--webhook-url=http://a"}, []string{"--webhook-url", "https"}},
 		{"an invalid Service", []string{"--webhook-service=a"}, []string{"--webhook-service"}},
 		{"an invalid port of a Service", []string{"--webhook-service=a/b:c"}, []string{"from 1 to 65535"}},
 		{"manifests without a folder", []string{"--webhook-registration=manifest"}, []string{"--webhook-static-manifests-dir"}},
-		{"manifests for a Service", []string{"--webhook-registration=manifest", "--webhook-static-manifests-dir=/a", "--webhook-service=a/b"}, []string{"does not allow a Service"}},
-		{"a folder without the registration for it", []string{"--webhook-static-manifests-dir=/a"}, []string{"requires --webhook-registration=manifest"}},
-		{"an invalid Secret", []string{"--webhook-authority-secret=a"}, []string{"must be NAMESPACE/NAME"}},
-		{"an invalid registration", []string{"--webhook-registration=mail"}, []string{"api, manifest or none"}},
+		{"manifests for a Service", []string{"--webhook-registration=manifest", "--webhook-static-manifests-dir=/a", "--webhook-service=a/b"}, []string{"takes no Service in static manifests"}},
+		{"a folder without the registration for it", []string{"--webhook-static-manifests-dir=/a"}, []string{"--webhook-static-manifests-dir: registration.staticManifestsDir: Forbidden: only with the mode manifest"}},
+		{"an invalid Secret", []string{"--webhook-authority-secret=a"}, []string{"--webhook-authority-secret: certificate.authoritySecret: Invalid value: \"a\": write NAMESPACE/NAME"}},
+		{"an invalid registration", []string{"--webhook-registration=mail"}, []string{`"api", "manifest", "none"`}},
 		{"nothing at all", []string{"--webhooks=-pvl"}, []string{"nothing to run"}},
 		{"the gate off, alone", []string{gateOff}, []string{"webhooks are enabled, but not served", "--feature-gates=CloudControllerManagerWebhook=true"}},
-		{"an invalid limit", []string{"--webhook-max-body-bytes=0"}, []string{"body limit"}},
+		{"an invalid limit", []string{"--webhook-max-body-bytes=0"}, []string{"--webhook-max-body-bytes: serving.maxBodyBytes: Invalid value: 0: must be positive"}},
 		{"no provider", []string{"--cloud-provider="}, []string{"--cloud-provider cannot be empty"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -122,11 +123,9 @@ func TestWhereTheAPIServerFindsTheWebhooks(t *testing.T) {
 		{"0.0.0.0", "https://ccm.example.com:1", "", "https://ccm.example.com:1", []string{"localhost", "ccm.example.com", "127.0.0.1"}},
 		{"0.0.0.0", "", "a/b:444", "a/b:444", []string{"localhost", "b.a.svc", "127.0.0.1"}},
 	} {
-		s := &settings{bindAddress: net.ParseIP(tc.address), port: 10260, url: tc.url, service: tc.service, configurationName: "a"}
-		config, err := s.config()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := &settings{}
+		s.Serving.BindAddress, s.Serving.SecurePort, s.Registration.URL, s.Registration.Service = tc.address, 10260, tc.url, tc.service
+		config := s.config()
 		got := config.Endpoint.URL
 		if service := config.Endpoint.Service; service != nil {
 			got = fmt.Sprintf("%s/%s:%d", service.Namespace, service.Name, service.Port)
@@ -151,10 +150,9 @@ func TestTheSecretOfTheAuthority(t *testing.T) {
 		{"none", "", "", "/"},
 		{"manifest", "", "", "/"},
 	} {
-		s := &settings{authoritySecret: tc.secret, service: tc.service}
-		if err := s.registration.Set(tc.registration); err != nil {
-			t.Fatal(err)
-		}
+		s := &settings{}
+		s.Certificate.DefaultSecret, s.Certificate.AuthoritySecret = pairName+"-authority", tc.secret
+		s.Registration.Mode, s.Registration.Service = registration.Mode(tc.registration), tc.service
 		namespace, name := s.secret()
 		if got := namespace + "/" + name; got != tc.want {
 			t.Errorf("%+v: %s", tc, got)

@@ -16,9 +16,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
@@ -58,7 +60,7 @@ type Options struct {
 func ServingOptions() serving.Options {
 	options := serving.DefaultOptions()
 	options.MetricsBindAddress = ""
-	options.DrainMax = 20 * time.Second
+	options.DrainTimeout = 20 * time.Second
 	return options
 }
 
@@ -77,7 +79,7 @@ func (o Options) plan() (plan, error) {
 	if o.Serving != nil {
 		p.serving = *o.Serving
 	} else if isLoopback(o.Host) {
-		p.serving.DrainMin, p.serving.DrainMax = 0, 0
+		p.serving.DrainMin, p.serving.DrainTimeout = 0, 0
 	}
 	if o.Logger != nil {
 		p.serving.Logger = o.Logger
@@ -85,9 +87,9 @@ func (o Options) plan() (plan, error) {
 	if p.serving.Logger == nil {
 		p.serving.Logger = slog.New(logr.ToSlogHandler(controllerlog.Log.WithName("webhook")))
 	}
-	p.serving.BindAddress, p.serving.Port = o.Host, o.Port
+	p.serving.BindAddress, p.serving.SecurePort = o.Host, int32(o.Port)
 	if o.Port == 0 {
-		p.serving.Port = webhook.DefaultPort
+		p.serving.SecurePort = int32(webhook.DefaultPort)
 	}
 
 	config := &tls.Config{NextProtos: []string{"h2"}} // as controller-runtime passes them
@@ -119,7 +121,7 @@ func (o Options) plan() (plan, error) {
 		p.serving.GetCertificate = nil
 	}
 	if !p.disabled {
-		errs = append(errs, p.serving.ValidateSettings())
+		errs = append(errs, setting.Join(p.serving.Settings.Validate(field.NewPath("serving"))))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return plan{}, fmt.Errorf("webhook server: %w", err)

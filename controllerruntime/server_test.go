@@ -167,7 +167,7 @@ func quick(t *testing.T, with func(*controllerruntime.Options)) (*controllerrunt
 	t.Helper()
 	given, roots := options(t)
 	limits := controllerruntime.ServingOptions()
-	limits.DrainMin, limits.DrainMax = 0, 0
+	limits.DrainMin, limits.DrainTimeout = 0, 0
 	o := controllerruntime.Options{Options: given, Serving: &limits, Logger: slog.New(slog.DiscardHandler)}
 	if with != nil {
 		with(&o)
@@ -529,8 +529,8 @@ func TestProblemsAreNamed(t *testing.T) {
 
 func TestTheDefaultDrainFitsIntoTheManagersGracePeriod(t *testing.T) {
 	const grace, lastRequests = 30 * time.Second, 5 * time.Second
-	if o := controllerruntime.ServingOptions(); o.DrainMin == 0 || o.DrainMax+lastRequests >= grace {
-		t.Errorf("drains from %s to %s", o.DrainMin, o.DrainMax)
+	if o := controllerruntime.ServingOptions(); o.DrainMin == 0 || o.DrainTimeout+lastRequests >= grace {
+		t.Errorf("drains from %s to %s", o.DrainMin, o.DrainTimeout)
 	}
 }
 

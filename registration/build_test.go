@@ -258,16 +258,6 @@ func TestURLKeepsThePathOfAProxyInFront(t *testing.T) {
 	}
 }
 
-func TestModeIsAFlagValue(t *testing.T) {
-	mode := registration.ModeAPI
-	if err := mode.Set("none"); err != nil || mode != registration.ModeNone || mode.String() != "none" {
-		t.Errorf("got %q, %v", mode, err)
-	}
-	if err := mode.Set("maybe"); err == nil || mode != registration.ModeNone {
-		t.Errorf("a wrong value gives %q, %v", mode, err)
-	}
-}
-
 func TestNewKeeperReportsEveryProblem(t *testing.T) {
 	_, err := registration.NewKeeper(registration.Options{Recheck: -1})
 	if err == nil {

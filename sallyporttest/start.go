@@ -128,11 +128,11 @@ func (s *starting) run(t testing.TB, app *sallyport.App, config *rest.Config) (n
 		settings := app.DefaultSettings()
 		settings.Client = rest.CopyConfig(config)
 		settings.Logger = slog.New(slog.NewTextHandler(t.Output(), nil)).With("replica", i+1)
-		settings.Serving.BindAddress, settings.Serving.Port = "127.0.0.1", port
+		settings.Serving.BindAddress, settings.Serving.SecurePort = "127.0.0.1", int32(port)
 		settings.Serving.MetricsBindAddress = onLoopback(freeport.For(t))
-		settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
+		settings.Serving.DrainMin, settings.Serving.DrainTimeout = 0, 0
 		settings.Registration.URL = "https://" + front
-		settings.Certificate.Secret = "default/" + settings.Registration.Name + "-authority"
+		settings.Certificate.AuthoritySecret = "default/" + settings.Registration.Name + "-authority"
 		settings.LeaderElection.Namespace = "default"
 		for _, change := range s.settings {
 			change(&settings)

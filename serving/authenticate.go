@@ -88,3 +88,40 @@ func (s *Server) withoutSegment(r *http.Request, to *route) *http.Request {
 	r.RequestURI = r.URL.RequestURI()
 	return r
 }
+
+// The modes of authentication that every application has.
+const (
+	// AuthenticationNone accepts any caller.
+	AuthenticationNone = "none"
+	// AuthenticationClientCA accepts callers with a client certificate of a CA.
+	AuthenticationClientCA = "client-ca"
+)
+
+// AuthenticationSettings configure who may call the server. The API server presents the
+// credentials that its AdmissionConfiguration names.
+type AuthenticationSettings struct {
+	// Mode selects who may call admission webhooks: any caller (none), callers with a
+	// client certificate signed by a given CA (client-ca), or callers that the API server
+	// authenticates and authorizes (delegated; an application adds modes with
+	// sallyport.WithAuthentication). Unless it is none, the API server's
+	// AdmissionConfiguration must name the credentials to present. Default none.
+	Mode string `json:"mode"`
+	// ClientCAFile is the path of the PEM-encoded CA bundle that verifies client
+	// certificates. It is reloaded when it changes. Required if mode is client-ca.
+	ClientCAFile string `json:"clientCAFile,omitempty"`
+	// ClientCommonNames are the accepted common names of client certificates. If empty, any
+	// certificate signed by the CA is accepted. Only used if mode is client-ca.
+	ClientCommonNames []string `json:"clientCommonNames"`
+	// Metrics selects who may read /metrics: any caller (none), or callers that the API
+	// server authenticates and authorizes (delegated, or another mode of the application).
+	// Unless it is none, the metrics port serves TLS with the certificate of the webhooks;
+	// probes still need no credentials. Default none.
+	Metrics string `json:"metrics"`
+	// PrivatePaths appends an unguessable segment to the registered paths, to protect the
+	// webhooks where the API server cannot be configured to authenticate itself: Always,
+	// Never, or Auto, which does so if all replicas share an authority and register
+	// themselves, unless the paths are already registered without the segment. Paths
+	// without it are served until two minutes after the last one was registered. Default
+	// Never; Auto for serve.
+	PrivatePaths string `json:"privatePaths"`
+}

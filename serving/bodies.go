@@ -60,7 +60,7 @@ type arrival struct {
 
 func newBodies(o *Options) *bodies {
 	return &bodies{
-		limit: o.MaxBytesInFlight, large: max(o.MaxBytesInFlight/4*3, o.MaxBodyBytes+1), most: o.MaxConnections,
+		limit: o.MaxBytesInFlight, large: max(o.MaxBytesInFlight/4*3, o.MaxBodyBytes+1), most: int(o.MaxConnections),
 		rate: o.MinBodyRate, grace: o.ReadHeaderTimeout,
 	}
 }

@@ -177,7 +177,7 @@ func FuzzReadBody(f *testing.F) {
 		if declared < -1 {
 			return // net/http has refused these
 		}
-		options := Options{MaxBodyBytes: limit, MaxBytesInFlight: 2 * limit, MaxConnections: 1}
+		options := Options{Settings: Settings{MaxBodyBytes: limit, MaxBytesInFlight: 2 * limit, MaxConnections: 1}}
 		s := &Server{options: options, bodies: newBodies(&options)}
 		a := &arrival{}
 		r := &http.Request{ContentLength: declared, Body: io.NopCloser(bytes.NewReader(sent))}

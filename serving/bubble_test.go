@@ -71,7 +71,7 @@ func bubbleBehind(t *testing.T, between func(net.Listener) net.Listener, change 
 	synctest.Test(t, func(t *testing.T) {
 		options, pool := testOptions(t)
 		options.MetricsBindAddress = ""
-		options.DrainMin, options.DrainMax = DefaultOptions().DrainMin, DefaultOptions().DrainMax
+		options.DrainMin, options.DrainTimeout = DefaultOptions().DrainMin, DefaultOptions().DrainTimeout
 		options.Routes = []Route{{Path: "/echo", Handler: echo}}
 		change(&options)
 		server, err := New(options)

@@ -4,32 +4,34 @@ package serving
 
 import (
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// tls resolves the names of versions and cipher suites.
-func (o *Options) tls() (*tls.Config, error) {
-	version, err := cliflag.TLSVersion(o.MinTLSVersion)
+// tls resolves the names of versions and cipher suites. The problems are below a path.
+func (s *Settings) tls(path *field.Path) (*tls.Config, field.ErrorList) {
+	var errs field.ErrorList
+	version, err := cliflag.TLSVersion(s.TLSMinVersion)
 	if err != nil {
-		err = fmt.Errorf("minimum TLS version %q: choose one of %s", o.MinTLSVersion, strings.Join(cliflag.TLSPossibleVersions(), ", "))
+		errs = append(errs, field.NotSupported(path.Child("tlsMinVersion"), s.TLSMinVersion, cliflag.TLSPossibleVersions()))
 	}
-	suites, errSuites := cliflag.TLSCipherSuites(o.CipherSuites)
-	if errSuites != nil {
-		errSuites = fmt.Errorf("cipher suites: %w; choose among %s", errSuites, strings.Join(cliflag.PreferredTLSCipherNames(), ", "))
+	at := path.Child("tlsCipherSuites")
+	suites, err := cliflag.TLSCipherSuites(s.TLSCipherSuites)
+	if err != nil {
+		errs = append(errs, field.Invalid(at, s.TLSCipherSuites, err.Error()+"; choose among "+strings.Join(cliflag.PreferredTLSCipherNames(), ", ")))
 	}
-	if len(o.CipherSuites) == 0 {
+	if len(s.TLSCipherSuites) == 0 {
 		suites = authenticatedSuites()
 	}
-	if err = errors.Join(err, errSuites); err == nil && o.HTTP2 && version < tls.VersionTLS13 && !slices.ContainsFunc(suites, ofHTTP2) {
+	if len(errs) == 0 && s.HTTP2 && version < tls.VersionTLS13 && !slices.ContainsFunc(suites, ofHTTP2) {
 		// Otherwise net/http does not start (RFC 9113, section 9.2.2).
-		err = errors.New("cipher suites: HTTP/2 requires TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: add one, or disable HTTP/2")
+		errs = append(errs, field.Invalid(at, s.TLSCipherSuites,
+			"HTTP/2 requires TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: add one, or disable HTTP/2"))
 	}
-	return &tls.Config{MinVersion: version, CipherSuites: suites}, err
+	return &tls.Config{MinVersion: version, CipherSuites: suites}, errs
 }
 
 func ofHTTP2(suite uint16) bool {

@@ -42,11 +42,11 @@ func TestVersionAndCipherSuitesOfTheOptionsAreAgreedOn(t *testing.T) {
 	}{
 		"TLS 1.2 by default":                 {func(*Options) {}, tls.VersionTLS12, nil, true},
 		"no TLS 1.1 by default":              {func(*Options) {}, tls.VersionTLS11, nil, false},
-		"no TLS 1.2 below the least version": {func(o *Options) { o.MinTLSVersion = "VersionTLS13" }, tls.VersionTLS12, nil, false},
-		"the least version":                  {func(o *Options) { o.MinTLSVersion = "VersionTLS13" }, tls.VersionTLS13, nil, true},
-		"a suite that was chosen": {func(o *Options) { o.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} },
+		"no TLS 1.2 below the least version": {func(o *Options) { o.TLSMinVersion = "VersionTLS13" }, tls.VersionTLS12, nil, false},
+		"the least version":                  {func(o *Options) { o.TLSMinVersion = "VersionTLS13" }, tls.VersionTLS13, nil, true},
+		"a suite that was chosen": {func(o *Options) { o.TLSCipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} },
 			tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}, true},
-		"a suite that was not chosen": {func(o *Options) { o.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} },
+		"a suite that was not chosen": {func(o *Options) { o.TLSCipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"} },
 			tls.VersionTLS12, []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,16 +21,16 @@ import (
 // flight.
 //
 // This continues for at least DrainMin, and then until no connection of an API server is
-// left, up to DrainMax; idle connections of other clients, such as probes, are closed. Only
+// left, up to DrainTimeout; idle connections of other clients, such as probes, are closed. Only
 // then, or on Close, the listener and the remaining connections are closed.
 func (s *Server) drain() {
 	began := time.Now()
 	s.draining.Store(true)
 	s.log.Info("draining", slog.Int("connections", s.connections.count()),
-		slog.Duration("atLeast", s.options.DrainMin), slog.Duration("atMost", s.options.DrainMax))
+		slog.Duration("atLeast", s.options.DrainMin), slog.Duration("atMost", s.options.DrainTimeout))
 
 	// Close ends all waiting below.
-	latest, cancel := context.WithTimeout(s.closed, s.options.DrainMax)
+	latest, cancel := context.WithTimeout(s.closed, s.options.DrainTimeout)
 	defer cancel()
 	earliest := time.NewTimer(s.options.DrainMin)
 	defer earliest.Stop()

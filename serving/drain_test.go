@@ -278,7 +278,7 @@ func TestRunOnlyOnce(t *testing.T) {
 func TestAddressInUse(t *testing.T) {
 	h := start(t, unchanged)
 	options, _ := testOptions(t)
-	options.Port = h.Addr().(*net.TCPAddr).Port
+	options.SecurePort = int32(h.Addr().(*net.TCPAddr).Port)
 	second, err := New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestAddressInUse(t *testing.T) {
 	if err := second.Run(t.Context()); err == nil {
 		t.Error("want an error for an address in use")
 	}
-	options.Port, options.MetricsBindAddress = 0, h.MetricsAddr().String()
+	options.SecurePort, options.MetricsBindAddress = 0, h.MetricsAddr().String()
 	third, err := New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestIdleSocketsAreNoObstacle(t *testing.T) {
 			t.Cleanup(func() { _ = conn.Close() })
 		}
 	})
-	if open := h.connections.count(); open > h.options.MaxConnections {
+	if open := h.connections.count(); open > int(h.options.MaxConnections) {
 		t.Errorf("%d connections are open", open)
 	}
 	h.post("/echo", "hello").expect(t, 200, "hello")

@@ -29,9 +29,9 @@ const (
 func memoryLimit() int64 { return debug.SetMemoryLimit(-1) }
 
 // derive sets the limits that are 0 to their defaults for the given memory limit.
-func (o *Options) derive(memory int64) {
+func (o *Settings) derive(memory int64) {
 	if o.MaxConnections == 0 {
-		o.MaxConnections = int(min(max(memory/4/connectionBytes, leastConnections), maxConnections))
+		o.MaxConnections = int32(min(max(memory/4/connectionBytes, leastConnections), maxConnections))
 	}
 	if o.MaxMetricsConnections == 0 {
 		o.MaxMetricsConnections = min(max(o.MaxConnections/16, leastMetricsConnections), maxMetricsConnections)
@@ -42,7 +42,7 @@ func (o *Options) derive(memory int64) {
 	if o.MaxConcurrentReviews == 0 {
 		// The rest, without connections and bodies.
 		room := (memory/8*5 - ownBytes) / ReviewBytes
-		o.MaxConcurrentReviews = int(min(max(room, leastReviews), int64(4*runtime.GOMAXPROCS(0))))
+		o.MaxConcurrentReviews = int32(min(max(room, leastReviews), int64(4*runtime.GOMAXPROCS(0))))
 	}
 	if o.MaxWaitingReviews == 0 {
 		o.MaxWaitingReviews = 128 * o.MaxConcurrentReviews

@@ -65,24 +65,24 @@ func TestLimitsFollowTheMachine(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		memory                        int64
-		connections, metrics, reviews int
+		connections, metrics, reviews int32
 		bytes                         int64
 	}{
-		"no limit":             {math.MaxInt64, 4096, 256, math.MaxInt, 64 << 20},
+		"no limit":             {math.MaxInt64, 4096, 256, math.MaxInt32, 64 << 20},
 		"a container of 1 GiB": {1 << 30, 4096, 256, 37, 64 << 20},
 		"256 MiB":              {256 << 20, 1024, 64, 7, 32 << 20},
 		"128 MiB":              {128 << 20, 512, 32, 2, 20 << 20},
 		"hardly any":           {8 << 20, 64, 16, 2, 20 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, reviews := of(test.memory, unchanged), min(test.reviews, 4*runtime.GOMAXPROCS(0))
+			got, reviews := of(test.memory, unchanged), min(test.reviews, int32(4*runtime.GOMAXPROCS(0)))
 			if got.MaxConnections != test.connections || got.MaxMetricsConnections != test.metrics ||
 				got.MaxWaitingReviews != 128*reviews || got.MaxBytesInFlight != test.bytes || got.MaxConcurrentReviews != reviews {
 				t.Errorf("%d and %d connections, %d bytes, %d reviews, %d wait", got.MaxConnections, got.MaxMetricsConnections,
 					got.MaxBytesInFlight, got.MaxConcurrentReviews, got.MaxWaitingReviews)
 			}
-			if err := got.ValidateSettings(); err != nil {
-				t.Error(err)
+			if errs := got.Settings.Validate(nil); len(errs) > 0 {
+				t.Error(errs)
 			}
 			all := int64(got.MaxConnections)*connectionBytes + got.MaxBytesInFlight + int64(got.MaxConcurrentReviews)*ReviewBytes + ownBytes
 			if test.memory >= 128<<20 && all > test.memory {

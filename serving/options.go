@@ -15,17 +15,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-const (
-	// apiServerIdleTimeout is how long kube-apiserver keeps an idle connection to a
-	// webhook. Its client never retries a POST on a closed connection, so the server must
-	// wait longer.
-	apiServerIdleTimeout = 90 * time.Second
-
-	// maxTimeout is the maximum timeoutSeconds of a webhook, and the API server's
-	// timeout for a conversion. It is used if ?timeout= is missing.
-	maxTimeout = 30 * time.Second
-)
-
 // Check is a condition of /readyz or /livez.
 type Check struct {
 	// Name identifies the check in /readyz.
@@ -54,82 +43,7 @@ type Registry interface {
 
 // Options configure a [Server]. Start from [DefaultOptions]; [New] rejects unset limits.
 type Options struct {
-	// BindAddress is the address to listen on. Empty means all addresses.
-	BindAddress string
-	// Port is the TCP port for TLS. 0 picks a free port. Default 9443.
-	Port int
-	// MetricsBindAddress is the host:port for /metrics, /livez and /readyz, with TLS if
-	// AuthenticateMetrics is set. Empty or "0" disables them. Default ":8080".
-	MetricsBindAddress string
-	// MinTLSVersion is the minimum version of TLS, by the name of the constant in
-	// crypto/tls, for example "VersionTLS13", as for --tls-min-version of Kubernetes'
-	// components. Default TLS 1.2.
-	MinTLSVersion string
-	// CipherSuites are the cipher suites for TLS 1.2, by the names of constants in
-	// crypto/tls, as for --tls-cipher-suites of Kubernetes' components. Those of TLS 1.3
-	// are not configurable. Empty means all AEAD suites.
-	CipherSuites []string
-	// HTTP2 enables HTTP/2 in addition to HTTP/1.1. kube-apiserver always uses HTTP/1.1 for
-	// a Service, which is also faster. Default false.
-	HTTP2 bool
-
-	// ReadHeaderTimeout limits the time for the header of each request from its first byte
-	// on. It is also the limit for each part of a TLS handshake, if it is more than 15 s:
-	// kube-apiserver gives up first then. Default 5 s.
-	ReadHeaderTimeout time.Duration
-	// ReadTimeout limits the time for a whole request, header and body. Default 15 s.
-	ReadTimeout time.Duration
-	// WriteTimeout limits the time from the end of the request header to the end of the
-	// response, including the handler. It must be at least 30 s, the maximum timeout of a
-	// webhook. Default 30 s.
-	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection may be idle, including before its first request.
-	// It must exceed the 90 s after which kube-apiserver closes idle connections. Default
-	// 130 s.
-	IdleTimeout time.Duration
-
-	// MaxHeaderBytes limits the size of request headers; net/http adds 4 KiB of slack.
-	// Default 16 KiB.
-	MaxHeaderBytes int
-	// MaxBodyBytes limits the size of a request body. Default 8 MiB: enough for the object
-	// and the old object, at most 3 MiB each.
-	MaxBodyBytes int64
-	// MaxBytesInFlight limits the total size of request bodies in memory; it must exceed
-	// MaxBodyBytes. A quarter is reserved for bodies of at most 64 KiB; beyond the limit,
-	// the body that arrives slowest is dropped. Default 0: an eighth of the memory limit of
-	// the Go runtime (GOMEMLIMIT), at least two and a half bodies and at most 64 MiB.
-	MaxBytesInFlight int64
-	// MinBodyRate is the minimum transfer rate of a body in bytes per second, enforced
-	// after ReadHeaderTimeout. 0 disables the limit. Default 64 KiB.
-	MinBodyRate int64
-	// MaxConcurrentReviews limits the handlers running at the same time, at most half of
-	// them for one flow (see [Route]). Further requests queue for at most half of their
-	// time. Default 0: four per CPU that Go uses (GOMAXPROCS), as long as the memory limit
-	// of the Go runtime (GOMEMLIMIT) allows [ReviewBytes] for each; at least 2.
-	MaxConcurrentReviews int
-	// MaxWaitingReviews limits the queued requests. Beyond it, the newest request of the
-	// flow with the most queued requests is refused. Default 0: 128 times the limit of
-	// concurrent reviews.
-	MaxWaitingReviews int
-	// MaxConnections limits the open connections, and the bodies arriving at the same time.
-	// Beyond it, the connection whose body arrives slowest is closed, or the one that has
-	// been idle longest, from the address with the most connections. Default 0: as many as
-	// fit in a quarter of the memory limit of the Go runtime (GOMEMLIMIT) with 64 KiB each,
-	// but at least 64 and at most 4096.
-	MaxConnections int
-	// MaxMetricsConnections limits the open connections to MetricsBindAddress, like
-	// MaxConnections. Default 0: a sixteenth of MaxConnections, but at least 16 and at most
-	// 256.
-	MaxMetricsConnections int
-
-	// DrainMin is the minimum time to keep serving after the context of Run has ended, even
-	// without connections: clients need that long to observe that the endpoint is gone.
-	// Default 15 s.
-	DrainMin time.Duration
-	// DrainMax is the maximum time to wait for connections to close after the context of
-	// Run has ended. Active requests then get another 5 s. Default 95 s, because
-	// kube-apiserver closes idle connections after 90 s.
-	DrainMax time.Duration
+	Settings `json:",inline"`
 
 	// Routes are the served paths; [Server.Handle] adds more. /livez and /readyz are
 	// reserved.
@@ -146,8 +60,8 @@ type Options struct {
 
 	// GetCertificate returns the certificate for a handshake. Required.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// ConfigureTLS changes other TLS parameters, such as curves. It overrides MinTLSVersion
-	// and CipherSuites. It is called once, by [New]. May be nil.
+	// ConfigureTLS changes other TLS parameters, such as curves. It overrides TLSMinVersion
+	// and TLSCipherSuites. It is called once, by [New]. May be nil.
 	ConfigureTLS func(*tls.Config)
 	// CertificateNotAfter returns when the certificate expires, for a metric, or the zero
 	// time if there is none. Nil disables the metric.
@@ -189,23 +103,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultOptions returns the documented default of every limit. Callers add Routes, Checks
-// and GetCertificate.
-func DefaultOptions() Options {
-	return Options{
-		Port:               9443,
-		MetricsBindAddress: ":8080",
-		ReadHeaderTimeout:  5 * time.Second,
-		ReadTimeout:        15 * time.Second,
-		WriteTimeout:       maxTimeout,
-		IdleTimeout:        130 * time.Second,
-		MaxHeaderBytes:     16 << 10,
-		MaxBodyBytes:       8 << 20,
-		MinBodyRate:        64 << 10,
-		DrainMin:           15 * time.Second,
-		DrainMax:           95 * time.Second,
-	}
-}
+// DefaultOptions returns options with [DefaultSettings]. Callers add Routes, Checks and
+// GetCertificate.
+func DefaultOptions() Options { return Options{Settings: DefaultSettings()} }
 
 // validate reports all problems.
 func (o *Options) validate() error {
@@ -215,32 +115,10 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-
-	require(o.Port >= 0 && o.Port <= 65535, "port %d is not between 0 and 65535", o.Port)
+	for _, problem := range o.Settings.Validate(nil) {
+		errs = append(errs, problem)
+	}
 	require(o.GetCertificate != nil, "GetCertificate is required: set the source of the serving certificate")
-
-	_, err := o.tls()
-	errs = append(errs, err)
-
-	require(o.ReadHeaderTimeout > 0, "read header timeout %s must be positive", o.ReadHeaderTimeout)
-	require(o.ReadTimeout > 0, "read timeout %s must be positive", o.ReadTimeout)
-	require(o.WriteTimeout >= maxTimeout, "write timeout %s must be at least %s, the maximum timeout of a webhook",
-		o.WriteTimeout, maxTimeout)
-	require(o.IdleTimeout > apiServerIdleTimeout, "idle timeout %s must be above %s, when kube-apiserver closes idle connections",
-		o.IdleTimeout, apiServerIdleTimeout)
-
-	require(o.MaxHeaderBytes > 0, "header limit %d must be positive", o.MaxHeaderBytes)
-	require(o.MaxBodyBytes > 0, "body limit %d must be positive", o.MaxBodyBytes)
-	require(o.MaxBytesInFlight == 0 || o.MaxBytesInFlight > o.MaxBodyBytes, "limit of %d bytes in flight must be above the body limit of %d",
-		o.MaxBytesInFlight, o.MaxBodyBytes)
-	require(o.MinBodyRate >= 0, "body rate %d must not be negative", o.MinBodyRate)
-	require(o.MaxConcurrentReviews >= 0, "limit of %d concurrent reviews must not be negative", o.MaxConcurrentReviews)
-	require(o.MaxWaitingReviews >= 0, "limit of %d waiting reviews must not be negative", o.MaxWaitingReviews)
-	require(o.MaxConnections >= 0, "connection limit %d must not be negative", o.MaxConnections)
-	require(o.MaxMetricsConnections >= 0, "metrics connection limit %d must not be negative", o.MaxMetricsConnections)
-
-	require(o.DrainMin >= 0, "DrainMin %s must not be negative", o.DrainMin)
-	require(o.DrainMax >= o.DrainMin, "DrainMax %s must not be less than DrainMin %s", o.DrainMax, o.DrainMin)
 
 	paths := map[string]bool{}
 	for _, route := range o.Routes {

@@ -81,7 +81,7 @@ func New(options Options) (*Server, error) {
 		log:      options.Logger,
 		registry: options.Registry,
 		metrics:  newMetrics(),
-		places:   newPlaces(options.MaxConcurrentReviews, options.MaxWaitingReviews),
+		places:   newPlaces(int(options.MaxConcurrentReviews), int(options.MaxWaitingReviews)),
 		bodies:   newBodies(&options),
 	}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -95,8 +95,8 @@ func New(options Options) (*Server, error) {
 		s.otherDurations = s.metrics.durationsOf(otherPaths)
 	}
 	s.health = newHealth(options.Checks, options.LiveChecks, &s.draining)
-	s.connections = newConnections(options.MaxConnections, s.metrics.evicted, s.bodies)
-	s.plainConnections = newConnections(options.MaxMetricsConnections, s.metrics.evicted, nil)
+	s.connections = newConnections(int(options.MaxConnections), s.metrics.evicted, s.bodies)
+	s.plainConnections = newConnections(int(options.MaxMetricsConnections), s.metrics.evicted, nil)
 	s.routes.table.Store(&map[string]*route{})
 	for _, given := range options.Routes {
 		if err := s.Handle(given); err != nil {
@@ -121,7 +121,7 @@ func New(options Options) (*Server, error) {
 
 // tlsConfig is the TLS configuration of both ports.
 func (s *Server) tlsConfig() *tls.Config {
-	config, _ := s.options.tls() // the options were validated
+	config, _ := s.options.tls(nil) // the options were validated
 	config.GetCertificate = s.options.GetCertificate
 	// kube-apiserver never resumes sessions, so tickets would be useless.
 	config.SessionTicketsDisabled = true
@@ -141,7 +141,7 @@ func (s *Server) httpServer(handler http.Handler) *http.Server {
 		ReadTimeout:       s.options.ReadTimeout,
 		WriteTimeout:      s.options.WriteTimeout,
 		IdleTimeout:       s.options.IdleTimeout,
-		MaxHeaderBytes:    s.options.MaxHeaderBytes,
+		MaxHeaderBytes:    int(s.options.MaxHeaderBytes),
 		ErrorLog:          slog.NewLogLogger(&connectionErrors{Handler: s.log.Handler(), metrics: s.metrics}, slog.LevelWarn),
 	}
 }
@@ -152,12 +152,12 @@ func (s *Server) Listen(ctx context.Context) error {
 		return errors.New("serving: the server is already listening")
 	}
 	var config net.ListenConfig
-	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(s.options.Port))
+	address := net.JoinHostPort(s.options.BindAddress, strconv.Itoa(int(s.options.SecurePort)))
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("serving: listen for webhooks: %w", err)
 	}
-	if address := s.options.MetricsBindAddress; address != "" && address != "0" {
+	if address := s.options.MetricsBindAddress; s.options.ServesMetrics() {
 		if s.plainListener, err = config.Listen(ctx, "tcp", address); err != nil {
 			return errors.Join(fmt.Errorf("serving: listen for metrics: %w", err), listener.Close())
 		}

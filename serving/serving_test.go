@@ -65,8 +65,8 @@ func testOptions(t testing.TB) (Options, *x509.CertPool) {
 	t.Helper()
 	served, pool := certificate(t)
 	options := DefaultOptions()
-	options.BindAddress, options.Port, options.MetricsBindAddress = "127.0.0.1", 0, "127.0.0.1:0"
-	options.DrainMin, options.DrainMax = 0, time.Minute
+	options.BindAddress, options.SecurePort, options.MetricsBindAddress = "127.0.0.1", 0, "127.0.0.1:0"
+	options.DrainMin, options.DrainTimeout = 0, time.Minute
 	options.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return served, nil }
 	options.Logger = slog.New(slog.DiscardHandler)
 	return options, pool

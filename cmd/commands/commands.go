@@ -59,7 +59,7 @@ func doctorOf(app *sallyport.App, application, program string, flags cluster.Fla
 	var given []string
 	settings := app.DefaultSettings()
 	cmd := commands.Doctor(
-		authority.Flags{Flags: flags, Server: settings.Registration, Certificates: settings.Certificate},
+		authority.Flags{Flags: flags, Registration: settings.Registration, Certificate: settings.Certificate},
 		doctor.Options{
 			Program: program, Serve: program, Discloses: "its changes", ServiceAccount: application, Leases: install.Leases(application),
 			Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of, given) },

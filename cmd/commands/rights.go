@@ -35,8 +35,8 @@ func rights(application *cobra.Command, of *doctor.Installation, given []string)
 	} else {
 		args = append(args, "--url", cmp.Or(of.Registration.URL, "https://127.0.0.1")) // rights do not depend on it
 	}
-	if of.Certificate.Secret != "" {
-		args = append(args, "--authority-secret", of.Certificate.Secret)
+	if of.Certificate.AuthoritySecret != "" {
+		args = append(args, "--authority-secret", of.Certificate.AuthoritySecret)
 	}
 	var printed bytes.Buffer
 	application.SetArgs(append(args, given...))

@@ -66,7 +66,7 @@ func TestRightsFollowFromWhatRuns(t *testing.T) {
 			t.Errorf("with %v:\n%s", args, got)
 		}
 	}
-	sallyport(t, "manifests", "--part", "rbac", "--service", service, "--controllers", "poddefault").wantError(t, `--controllers: Invalid value: ["poddefault"]: there is no "poddefault"; choose among poddefault-status`)
+	sallyport(t, "manifests", "--part", "rbac", "--service", service, "--controllers", "poddefault").wantError(t, `--controllers: controllers: Unsupported value: "poddefault": supported values: "poddefault-status"`)
 }
 
 func TestReviewJudgesPodDefaults(t *testing.T) {

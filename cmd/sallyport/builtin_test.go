@@ -168,7 +168,7 @@ func TestSelectionsOfWebhooksThatAreWrong(t *testing.T) {
 		append(quick(t), "--log-level", "error"), {"manifests", "--service", service}, {"review", "-f", "not-there.yaml"},
 	} {
 		for selection, want := range map[string]string{
-			"poddefaults,imagepull": `there is no "poddefaults"; choose among poddefault, imagepull`,
+			"poddefaults,imagepull": `webhooks: Unsupported value: "poddefaults": supported values: "poddefault", "imagepull"`,
 			"-poddefault":           "enables none",
 			"persistentvolumelabel": "persistentvolumelabel is hosted by cloud controller managers",
 			"":                      "enables none",

@@ -17,7 +17,7 @@ import (
 
 func authorityFlags() authority.Flags {
 	defaults := serve.Default()
-	return authority.Flags{Flags: clusterFlags(), Certificates: defaults.AppCertificate(), Server: defaults.AppRegistration()}
+	return authority.Flags{Flags: clusterFlags(), Certificate: defaults.Certificate, Registration: defaults.AppRegistration()}
 }
 
 func newCertificatesCommand() *cobra.Command {
@@ -55,7 +55,7 @@ func newCertificatesStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			status, err := of.Status(cmd.Context(), f.Server.Name)
+			status, err := of.Status(cmd.Context(), f.Registration.Name)
 			if err != nil {
 				return err
 			}
@@ -67,7 +67,7 @@ func newCertificatesStatusCommand() *cobra.Command {
 	}
 	f.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Output", func() {
-		cmd.Flags().StringVar(&f.Server.Name, "configuration-name", f.Server.Name, "`name` of the webhook configurations whose CA bundles to inspect")
+		cmd.Flags().StringVar(&f.Registration.Name, "configuration-name", f.Registration.Name, "`name` of the webhook configurations whose CA bundles to inspect")
 	})
 	cli.AddOutputFlag(cmd, &output, outputs)
 	return cmd

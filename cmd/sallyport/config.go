@@ -66,7 +66,7 @@ func newConfigPrintCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out, err := yaml.Marshal(config)
+			out, err := yaml.JSONToYAML(config)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func completeConfig(_ *cobra.Command, args []string, _ string) ([]string, cobra.
 
 // effectiveConfig returns the configuration that serve reads from a file, without flags. An
 // empty path means the defaults.
-func effectiveConfig(path string) (*configv1alpha1.SallyportConfiguration, error) {
+func effectiveConfig(path string) ([]byte, error) {
 	config, err := serve.Load(path, nil, "registration.service") // flags may set it
 	if err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {
 registration: {mode: none, service: a/b, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: a=b}
 certificate: {source: files, certFile: c, privateKeyFile: d}
 leaderElection: {leaderElect: false}
-authentication: {privatePaths: false}
+authentication: {privatePaths: Never}
 serving: {drainMin: 1m30s, securePort: 1, http2: true, maxBodyBytes: 1000000}
 log: {level: debug, verbosity: 2}
 tracing: {endpoint: "localhost:4317", samplingRatePerMillion: 100}

@@ -147,7 +147,7 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 			return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 		},
 	}
-	options.Doctor.Registration, options.Doctor.Certificate, options.Doctor.MetricsPort = known.Server, known.Certificates, doctor.DefaultMetricsPort
+	options.Doctor.Registration, options.Doctor.Certificate, options.Doctor.MetricsPort = known.Registration, known.Certificate, doctor.DefaultMetricsPort
 	address := netip.AddrPortFrom(o.bindAddress, o.port)
 	if o.behind() {
 		return o.runBehind(ctx, cmd, &options, address)

@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
@@ -29,6 +28,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -177,9 +177,9 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	}
 	rights.Reports = reports.PolicyRules()
 	all := install.Rights{
-		Registration:   frontdoor.RegistrationSettings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
-		Certificate:    frontdoor.CertificateSettings{Source: frontdoor.SourceAuthority, Secret: "NAMESPACE/SECRET"},
-		LeaderElection: frontdoor.LeaderElectionSettings{Enabled: true}, ServiceAccount: "ACCOUNT",
+		Registration:   registration.Settings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
+		Certificate:    certificate.Settings{Source: certificate.SourceAuthority, AuthoritySecret: "NAMESPACE/SECRET"},
+		LeaderElection: registration.LeaderElectionSettings{LeaderElect: true}, ServiceAccount: "ACCOUNT",
 		ComponentsOf: serve.Name,
 	}
 	for _, object := range all.Objects() {

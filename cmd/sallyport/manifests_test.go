@@ -194,8 +194,8 @@ func TestProblemsInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
-		`--part "crds": choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations`, `--service: Invalid value: "webhooks": write NAMESPACE/NAME`,
-		`--failure-policy: Unsupported value: "ignore": supported values: "Fail", "Ignore"`, `--service-account "R2D2"`, `--authority-secret: Invalid value: "x": write NAMESPACE/NAME`)
+		`--part "crds": choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations`, `--service: registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`,
+		`--failure-policy: registration.failurePolicy: Unsupported value: "ignore": supported values: "Fail", "Ignore"`, `--service-account "R2D2"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x": write NAMESPACE/NAME`)
 }
 
 func TestProblemsInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
@@ -234,7 +234,7 @@ func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if port := container.Ports[0].ContainerPort; int(port) != config.Serving.SecurePort {
+			if port := container.Ports[0].ContainerPort; int32(port) != config.Serving.SecurePort {
 				t.Errorf("%s: the container has port %d, and the server %d", name, port, config.Serving.SecurePort)
 			}
 		}

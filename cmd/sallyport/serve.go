@@ -9,6 +9,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -46,7 +47,7 @@ func newServeCommand() *cobra.Command {
 		group := flags[0].Group
 		cli.AddFlagGroup(cmd, group, func() {
 			for ; len(flags) > 0 && flags[0].Group == group; flags = flags[1:] {
-				addServerFlag(cmd, flags[0], defaults)
+				setting.Bind(cmd, defaults, flags[0])
 			}
 		})
 	}
@@ -63,19 +64,7 @@ func addConfigFlag(cmd *cobra.Command, path *string) {
 func addServerFlags(cmd *cobra.Command, defaults *serve.Config, names ...string) {
 	for _, flag := range serve.Flags() {
 		if slices.Contains(names, flag.Name) {
-			addServerFlag(cmd, flag, defaults)
+			setting.Bind(cmd, defaults, flag)
 		}
-	}
-}
-
-func addServerFlag(cmd *cobra.Command, flag serve.Flag, defaults *serve.Config) {
-	serve.AddFlag(cmd.Flags(), flag, defaults)
-	switch choices := flag.Choices(); {
-	case len(choices) > 0:
-		cli.CompleteChoices(cmd, flag.Name, choices)
-	case flag.File:
-		cli.CompleteFiles(cmd, flag.Name)
-	case flag.Folder:
-		cli.CompleteFolders(cmd, flag.Name)
 	}
 }

@@ -44,7 +44,7 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"nothing is said": {nil, []string{"--service or --url is required", "set --kubeconfig"}},
+		"nothing is said": {nil, []string{"--service: registration.service: Required value: set it or url", "--kubeconfig: kubeconfig: not in a cluster"}},
 		"one of everything": {
 			[]string{
 				"--kubeconfig", "not-there", "--log-level", "loud", "--log-format", "xml", "-v", "-1",
@@ -52,27 +52,27 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 				"--certificate-source", "vault", "--authority-secret", "x", "--secure-port", "65536", "--metrics-bind-address", "8080",
 			},
 			[]string{
-				"--kubeconfig: ", "not-there", `--log-level: Unsupported value: "loud"`, `--log-format: Unsupported value: "xml"`, "--verbosity: Invalid value: -1",
-				`--service: Invalid value: "webhooks": write NAMESPACE/NAME`, "--configuration-name: ", "--namespace-selector: ",
-				`--failure-policy: Unsupported value: "fail": supported values: "Fail", "Ignore"`,
-				`--certificate-source: Unsupported value: "vault": supported values: "authority", "files"`, `--authority-secret: Invalid value: "x"`,
-				"--secure-port: Invalid value: 65536", `--metrics-bind-address: Invalid value: "8080"`,
+				"--kubeconfig: ", "not-there", `--log-level: log.level: Unsupported value: "loud"`, `--log-format: log.format: Unsupported value: "xml"`, "--verbosity: log.verbosity: Invalid value: -1",
+				`--service: registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`, "--configuration-name: ", "--namespace-selector: ",
+				`--failure-policy: registration.failurePolicy: Unsupported value: "fail": supported values: "Fail", "Ignore"`,
+				`--certificate-source: certificate.source: Unsupported value: "vault": supported values: "authority", "files"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`,
+				"--secure-port: serving.securePort: Invalid value: 65536", `--metrics-bind-address: serving.metricsBindAddress: Invalid value: "8080"`,
 			},
 		},
 		"an unknown flag": {[]string{"--drain-max", "1s"}, []string{"unknown flag: --drain-max; see 'sallyport serve --help'"}},
 		"a service and a URL": {
-			[]string{"--kubeconfig", kubeconfig, "--service", "a/b", "--url", "https://127.0.0.1"}, []string{"--service and --url exclude each other"},
+			[]string{"--kubeconfig", kubeconfig, "--service", "a/b", "--url", "https://127.0.0.1"}, []string{"--url: registration.url: Forbidden: not together with service"},
 		},
-		"an invalid service with a port":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:https"}, []string{`"a/b:https"`, "1 to 65535"}},
+		"an invalid service with a port":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:https"}, []string{`registration.service: Invalid value: "a/b:https"`, "1 to 65535"}},
 		"a service with port 0":               {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:0"}, []string{"1 to 65535"}},
-		"a service with an invalid name":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: Invalid value"}},
-		"a URL without TLS":                   {[]string{"--kubeconfig", kubeconfig, "--url", "http://127.0.0.1"}, []string{"--url: Invalid value: ", "https"}},
+		"a service with an invalid name":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: registration.service: Invalid value"}},
+		"a URL without TLS":                   {[]string{"--kubeconfig", kubeconfig, "--url", "http://127.0.0.1"}, []string{"--url: registration.url: Invalid value: ", "https"}},
 		"files without a certificate":         {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files"}, []string{"certificate.certFile: Required value", "certificate.privateKeyFile: Required value"}},
-		"files that are of no use":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--tls-cert-file", "x", "--tls-ca-file", "y"}, []string{"--tls-cert-file: Forbidden: only with the source files", "--tls-ca-file: Forbidden: only with the source files"}},
-		"a Secret that is of no use":          {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "x", "--tls-private-key-file", "y", "--authority-secret", "a/b"}, []string{"--authority-secret: Forbidden"}},
+		"files that are of no use":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--tls-cert-file", "x", "--tls-ca-file", "y"}, []string{"--tls-cert-file: certificate.certFile: Forbidden: only with the source files", "--tls-ca-file: certificate.caFile: Forbidden: only with the source files"}},
+		"a Secret that is of no use":          {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "x", "--tls-private-key-file", "y", "--authority-secret", "a/b"}, []string{"--authority-secret: certificate.authoritySecret: Forbidden"}},
 		"files that are not there":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"}, []string{"no.crt"}},
 		"an invalid kubeconfig":               {[]string{"--kubeconfig", file(t, "config", "{"), "--url", "https://127.0.0.1"}, []string{"--kubeconfig: "}},
-		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "none"}, []string{"--service or --url is required"}},
+		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "none"}, []string{"--service: registration.service: Required value: set it or url"}},
 		"a password in the URL stays secret":  {[]string{"--kubeconfig", kubeconfig, "--url", "https://me:s3cret@127.0.0.1"}, []string{"--url: ", "user information"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestServeNeedsNoKubeconfigForWebhooksThatReadNothing(t *testing.T) {
 		"the authority is in a Secret": {"--registration", "none", "--webhooks", "imagepull", "--authority-secret", "a/b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sallyport(t, append([]string{"serve", "--url", "https://127.0.0.1:1"}, args...)...).wantError(t, "set --kubeconfig")
+			sallyport(t, append([]string{"serve", "--url", "https://127.0.0.1:1"}, args...)...).wantError(t, "--kubeconfig: kubeconfig: not in a cluster")
 		})
 	}
 }

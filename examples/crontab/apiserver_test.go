@@ -39,7 +39,7 @@ func TestOperatorOnARealAPIServer(t *testing.T) {
 	stop := start(t, server, port, operator(t), []string{"crontab"}, func(s *sallyport.Settings) {
 		s.Registration.URL, s.Registration.Service = "", installedService(port)
 		s.Registration.ConversionService = fmt.Sprintf("%s/crontab-conversion:%d", installedNamespace, port)
-		s.LeaderElection.Enabled, s.LeaderElection.Namespace = true, installedNamespace
+		s.LeaderElection.LeaderElect, s.LeaderElection.Namespace = true, installedNamespace
 	})
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1.AddToScheme(scheme), v1beta1.AddToScheme(scheme), batchv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
@@ -152,10 +152,10 @@ func start(t *testing.T, config *rest.Config, port int, app *sallyport.App, cont
 	settings := app.DefaultSettings()
 	settings.Client = config
 	settings.Logger = slog.New(slog.DiscardHandler)
-	settings.LeaderElection.Enabled = false
+	settings.LeaderElection.LeaderElect = false
 	settings.Controllers = controllers
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", port, "0"
-	settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
+	settings.Serving.BindAddress, settings.Serving.SecurePort, settings.Serving.MetricsBindAddress = "127.0.0.1", int32(port), "0"
+	settings.Serving.DrainMin, settings.Serving.DrainTimeout = 0, 0
 	settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", port)
 	for _, change := range change {
 		change(&settings)

@@ -29,8 +29,8 @@ func TestDoctorOnARealAPIServer(t *testing.T) {
 	port, metrics, secret := freeport.For(t), freeport.For(t), installedNamespace+"/crontab-authority"
 	server := install(t, config, port)
 	start(t, server, port, operator(t), nil, func(s *sallyport.Settings) {
-		s.Certificate.Secret = secret // as a server in the cluster has it
-		s.LeaderElection.Enabled, s.LeaderElection.Namespace = true, installedNamespace
+		s.Certificate.AuthoritySecret = secret // as a server in the cluster has it
+		s.LeaderElection.LeaderElect, s.LeaderElection.Namespace = true, installedNamespace
 		s.Serving.MetricsBindAddress = fmt.Sprintf("127.0.0.1:%d", metrics)
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

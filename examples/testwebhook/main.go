@@ -70,14 +70,14 @@ func serverCommand(name, short string, routes func() ([]serving.Route, error)) *
 		SilenceUsage: true,
 	}
 	options.MetricsBindAddress = "0"
-	options.DrainMin, options.DrainMax = 0, 0 // the suites wait for its end
+	options.DrainMin, options.DrainTimeout = 0, 0 // the suites wait for its end
 	flags := cmd.Flags()
 	flags.StringVar(&certificates.certFile, "tls-cert-file", "", "`file` with the certificate and its chain, PEM")
 	flags.StringVar(&certificates.keyFile, "tls-private-key-file", "", "`file` with the key, PEM")
 	flags.StringVar(&certificates.secret, "tls-secret-name", "",
 		"`name` of Secrets that hold tls.crt and tls.key, in any namespace, in the place of files: each is presented to who asks for a host that it is for")
 	flags.StringVar(&certificates.kubeconfig, "kubeconfig", "", "with --tls-secret-name: `file` that says how to reach the API server; empty for the cluster around")
-	flags.IntVar(&options.Port, "port", 443, "TCP `port` to listen on")
+	flags.Int32Var(&options.SecurePort, "port", 443, "TCP `port` to listen on")
 	cmd.MarkFlagsRequiredTogether("tls-cert-file", "tls-private-key-file")
 	cmd.MarkFlagsOneRequired("tls-cert-file", "tls-secret-name")
 	cmd.MarkFlagsMutuallyExclusive("tls-cert-file", "tls-secret-name")

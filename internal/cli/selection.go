@@ -2,12 +2,7 @@
 
 package cli
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Selects reports whether a selection includes a name: "foo" includes foo, "-foo" excludes
 // it, "*" includes all names that are not listed. The first entry for a name counts. These
@@ -22,15 +17,4 @@ func Selects(selection []string, name string) bool {
 		}
 	}
 	return slices.Contains(selection, "*")
-}
-
-// ValidateSelection returns an error for entries that select nothing.
-func ValidateSelection(flag string, selection, names []string) error {
-	var errs []error
-	for _, entry := range selection {
-		if entry != "*" && !slices.Contains(names, strings.TrimPrefix(entry, "-")) {
-			errs = append(errs, fmt.Errorf("--%s: there is no %q; choose among %s", flag, strings.TrimPrefix(entry, "-"), OneOf(names)))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -23,14 +23,14 @@ func (e *Election) Ask() { e.asked = true }
 // Stand joins an election if a component asked for one: the authority's in a Secret, or a
 // separate one whose lease is named after the application. Without a known namespace for that
 // lease every replica leads: outside a cluster there is only one.
-func (e *Election) Stand(authority *Leader, s LeaderElectionSettings, config registration.Config, name string, leases coordinationclient.LeasesGetter, log *slog.Logger) error {
+func (e *Election) Stand(authority *Leader, s registration.LeaderElectionSettings, config registration.Config, name string, leases coordinationclient.LeasesGetter, log *slog.Logger) error {
 	e.Leader = authority
 	namespace, ok := ComponentsNamespace(s, config)
 	if authority != nil || !e.asked || !ok || leases == nil {
 		return nil
 	}
 	var err error
-	e.Leader, err = NewLeader(leases, namespace, ComponentsLease(name), s.Times(), log)
+	e.Leader, err = NewLeader(leases, namespace, ComponentsLease(name), s, log)
 	return err
 }
 
@@ -39,10 +39,10 @@ func (e *Election) Stand(authority *Leader, s LeaderElectionSettings, config reg
 func ComponentsLease(application string) string { return application + "-components" }
 
 // ComponentsNamespace returns the namespace of the components' lease, if they have their own.
-func ComponentsNamespace(election LeaderElectionSettings, config registration.Config) (namespace string, ok bool) {
+func ComponentsNamespace(election registration.LeaderElectionSettings, config registration.Config) (namespace string, ok bool) {
 	namespace = election.Namespace
 	if service := config.Endpoint.Service; namespace == "" && service != nil {
 		namespace = service.Namespace
 	}
-	return namespace, election.Enabled && namespace != ""
+	return namespace, election.LeaderElect && namespace != ""
 }

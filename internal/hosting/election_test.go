@@ -5,9 +5,12 @@ package hosting
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
@@ -16,17 +19,18 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
+	usual := registration.LeaderElectionSettings{LeaderElect: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 	type settings struct {
-		LeaderElection LeaderElectionSettings
-		Registration   RegistrationSettings
+		LeaderElection registration.LeaderElectionSettings
+		Registration   registration.Settings
 	}
 	with := func(change func(*settings)) *settings {
-		s := &settings{LeaderElection: DefaultLeaderElection()}
+		s := &settings{LeaderElection: usual}
 		s.Registration.Service = "home/webhooks"
 		change(s)
 		return s
 	}
-	authority, err := NewLeader(clients.CoordinationV1(), "home", "authority", DefaultLeaderElection().Times(), log)
+	authority, err := NewLeader(clients.CoordinationV1(), "home", "authority", usual, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +45,7 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 		"their own, where a flag says":  {nil, with(func(s *settings) { s.LeaderElection.Namespace = "other" }), true, "other/app-components"},
 		"none, if nobody asks":          {nil, with(func(*settings) {}), false, ""},
 		"none, outside of the cluster":  {nil, with(func(s *settings) { s.Registration.Service = "" }), true, ""},
-		"none, if there is no election": {nil, with(func(s *settings) { s.LeaderElection.Enabled = false }), true, ""},
+		"none, if there is no election": {nil, with(func(s *settings) { s.LeaderElection.LeaderElect = false }), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c Election
@@ -50,7 +54,7 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 					t.Error("it does not lead before an election")
 				}
 			}
-			if err := c.Stand(tc.authority, tc.settings.LeaderElection, tc.settings.Registration.Config(), "app", clients.CoordinationV1(), log); err != nil {
+			if err := c.Stand(tc.authority, tc.settings.LeaderElection, Config(&tc.settings.Registration), "app", clients.CoordinationV1(), log); err != nil {
 				t.Fatal(err)
 			}
 			got := ""

@@ -3,7 +3,7 @@
 package hosting
 
 import (
-	"fmt"
+	"errors"
 	"net"
 	"net/url"
 	"strconv"
@@ -17,13 +17,13 @@ func ParseService(value string) (*registration.Service, error) {
 	namespace, rest, ok := strings.Cut(value, "/")
 	name, port, hasPort := strings.Cut(rest, ":")
 	if !ok || namespace == "" || name == "" {
-		return nil, fmt.Errorf("%q: write NAMESPACE/NAME or NAMESPACE/NAME:PORT", value)
+		return nil, errors.New("write NAMESPACE/NAME or NAMESPACE/NAME:PORT")
 	}
 	service := &registration.Service{Namespace: namespace, Name: name}
 	if hasPort {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return nil, fmt.Errorf("%q: the port must be a number from 1 to 65535", value)
+			return nil, errors.New("the port must be a number from 1 to 65535")
 		}
 		service.Port = int32(n)
 	}

@@ -42,8 +42,8 @@ func (j *journal) all() []string {
 // options returns the options of a host with a certificate in memory, on a free port.
 func options() Options {
 	o := Options{Logger: slog.New(slog.DiscardHandler), Serving: serving.DefaultOptions()}
-	o.Serving.BindAddress, o.Serving.Port, o.Serving.MetricsBindAddress = "127.0.0.1", 0, "0"
-	o.Serving.DrainMin, o.Serving.DrainMax = 0, 0
+	o.Serving.BindAddress, o.Serving.SecurePort, o.Serving.MetricsBindAddress = "127.0.0.1", 0, "0"
+	o.Serving.DrainMin, o.Serving.DrainTimeout = 0, 0
 	o.Certificate = func(a certificate.AuthorityOptions) (certificate.Source, error) {
 		a.DNSNames = []string{"localhost"}
 		return certificate.NewAuthority(a)

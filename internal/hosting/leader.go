@@ -17,11 +17,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
-)
 
-// LeaderTimes are the durations of a lease: how long other candidates wait for a silent leader,
-// when a leader that cannot renew gives up, and how often each one tries.
-type LeaderTimes struct{ LeaseDuration, RenewDeadline, RetryPeriod time.Duration }
+	"github.com/sallyport-io/sallyport/registration"
+)
 
 // A Leader reports whether this replica leads. The process continues when it loses the lease.
 type Leader struct {
@@ -34,7 +32,7 @@ type Leader struct {
 }
 
 // NewLeader returns a candidate for the lease of that name. The times must be valid.
-func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times LeaderTimes, log *slog.Logger) (*Leader, error) {
+func NewLeader(client coordinationv1.LeasesGetter, namespace, name string, times registration.LeaderElectionSettings, log *slog.Logger) (*Leader, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)

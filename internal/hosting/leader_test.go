@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -24,7 +25,7 @@ type candidate struct {
 
 func stand(t *testing.T, client coordinationv1.LeasesGetter, namespace, name string) *candidate {
 	t.Helper()
-	times := hosting.LeaderTimes{LeaseDuration: 6 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: 100 * time.Millisecond}
+	times := registration.LeaderElectionSettings{LeaseDuration: 6 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: 100 * time.Millisecond}
 	l, err := hosting.NewLeader(client, namespace, name, times, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func OwnPodsProblems(label string) []string {
 //
 // The label alone must not bypass a webhook, since any user can set it. A match condition can
 // also check the namespace; an object selector cannot.
-func (s *RegistrationSettings) excludeOwnPods(w *admission.Webhook) {
+func excludeOwnPods(s *registration.Settings, w *admission.Webhook) {
 	key, value, ok := strings.Cut(s.OwnPods, "=")
 	namespace, _, inCluster := strings.Cut(s.Service, "/")
 	if !ok || !inCluster || !s.SharedNamespace || !slices.ContainsFunc(w.Rules, isForPods) {

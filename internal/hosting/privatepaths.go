@@ -17,19 +17,9 @@ import (
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
-// The modes of private paths.
-const (
-	PrivatePathsAlways = "true"
-	PrivatePathsNever  = "false"
-	// PrivatePathsAuto makes paths private if all replicas share an authority and register
-	// themselves, unless plain paths are registered already: during a rolling update, replicas
-	// of an earlier version would not serve private paths.
-	PrivatePathsAuto = "auto"
-)
-
 // PrivatePaths configures whether an unguessable segment is appended to the registered paths.
 type PrivatePaths struct {
-	// Mode is PrivatePathsAlways, PrivatePathsNever or PrivatePathsAuto.
+	// Mode is the setting authentication.privatePaths.
 	Mode string
 	// Shared is set if all replicas have the same keys and register themselves. Otherwise only
 	// PrivatePathsAlways makes paths private.

@@ -38,9 +38,9 @@ func TestPrivatePathsChangeWithoutACallThatFails(t *testing.T) {
 		"one from before":                               {mode: PrivatePathsAuto, registered: []string{"/a"}, plain: true},
 		"one that is half of it":                        {mode: PrivatePathsAuto, registered: []string{private, "/b"}, plain: true},
 		"nobody has seen yet what is registered":        {mode: PrivatePathsAuto, unknown: true, plain: true},
-		"switched on while the API server calls others": {mode: "true", registered: []string{"/a"}, chosen: true, plain: true},
-		"switched on, and the API server knows":         {mode: "true", registered: []string{private}, chosen: true},
-		"switched off":                                  {mode: "false", registered: []string{private}, plain: true},
+		"switched on while the API server calls others": {mode: PrivatePathsAlways, registered: []string{"/a"}, chosen: true, plain: true},
+		"switched on, and the API server knows":         {mode: PrivatePathsAlways, registered: []string{private}, chosen: true},
+		"switched off":                                  {mode: PrivatePathsNever, registered: []string{private}, plain: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := &PrivatePaths{Mode: tc.mode, Shared: true}
@@ -79,7 +79,7 @@ func TestPathsArePlainWhereNobodyKnowsOthers(t *testing.T) {
 func TestPlainPathsAreAnsweredForAWhileAfterTheyWereRegistered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registered := []string{"/a"}
-		p := &privatePaths{keys: &withKeys{}, mode: "true", live: func() ([]string, bool) { return registered, true }}
+		p := &privatePaths{keys: &withKeys{}, mode: PrivatePathsAlways, live: func() ([]string, bool) { return registered, true }}
 		if !p.plain() {
 			t.Error("the API server calls a path that nobody answers")
 		}

@@ -14,12 +14,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // Application describes the application to install.
@@ -39,14 +42,8 @@ type Application struct {
 	// Validate reports every problem in the settings. It does not use the network.
 	Validate func() error
 	// AddFlags adds the server's flags, which set these settings.
-	AddFlags       func(*cobra.Command)
-	Registration   *hosting.RegistrationSettings
-	Certificate    *hosting.CertificateSettings
-	LeaderElection *hosting.LeaderElectionSettings
-	Authentication *hosting.AuthenticationSettings
-	// AuthenticationModes lists the available modes.
-	AuthenticationModes []string
-	Serving             *serving.Options
+	AddFlags func(*cobra.Command)
+	hosting.Settings
 }
 
 // Chosen describes what a server runs.
@@ -120,7 +117,7 @@ func Command(a Application) *cobra.Command {
 	a.AddFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := m.validate(parts); err != nil {
-			return hosting.ByFlags(err)
+			return setting.ByFlags(flags, err)
 		}
 		m.args = cli.Given(flags, func(flag *pflag.Flag) bool { return !own[flag.Name] })
 		objects, err := m.objects()
@@ -146,15 +143,17 @@ func (m *manifestsCommand) has(part string) bool { return slices.Contains(m.part
 
 func (m *manifestsCommand) validate(parts []string) error {
 	s := &m.app
-	certificate := *s.Certificate
-	if certificate.CertFile == "" && certificate.KeyFile == "" && certificate.Source == hosting.SourceFiles {
-		certificate.CertFile, certificate.KeyFile = certificateFile, privateKeyFile // the paths do not matter here
-	}
 	var problems error
 	m.chosen, problems = s.Choose()
-	errs := []error{
-		problems, s.Registration.ValidateEndpoint(), s.Registration.Validate(), s.Registration.ValidateConversion(), certificate.Validate(),
-		s.Authentication.Validate(s.AuthenticationModes, s.Serving, s.Certificate, s.Registration), s.Serving.ValidateSettings(), s.LeaderElection.Validate(),
+	errs := []error{problems}
+	for _, err := range s.Settings.Validate() {
+		// The files and directories of a server do not matter here.
+		if err.Type != field.ErrorTypeRequired || err.Field == "registration.service" {
+			errs = append(errs, err)
+		}
+	}
+	if s.Registration.Service == "" && s.Registration.URL == "" && s.Registration.Mode == registration.ModeNone && s.Certificate.Source == certificate.SourceFiles {
+		errs = append(errs, field.Required(field.NewPath("registration", "service"), "set it or url: the API server must know where the webhooks are"))
 	}
 	if len(m.parts) == 0 {
 		errs = append(errs, fmt.Errorf("--part is empty: choose %s", cli.OneOf(parts)))
@@ -169,14 +168,9 @@ func (m *manifestsCommand) validate(parts []string) error {
 		}
 	}
 	if m.has(partWorkload) {
-		errs = append(errs, m.workload.Validate(s.Registration, s.Certificate, s.Authentication.Mode), m.resources.validate())
-		if s.Serving.Port == 0 {
+		errs = append(errs, m.workload.Validate(&s.Settings), m.resources.validate())
+		if s.Serving.SecurePort == 0 {
 			errs = append(errs, errors.New("--part workload needs a --secure-port: a Service must know which one it is"))
-		}
-	}
-	if namespace := s.LeaderElection.Namespace; namespace != "" {
-		for _, problem := range validation.IsDNS1123Label(namespace) {
-			errs = append(errs, fmt.Errorf("--leader-election-namespace %q: %s", namespace, problem))
 		}
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(m.serviceAccount) {

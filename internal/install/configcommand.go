@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 )
 
 // ConfigCommand returns the command config of an application.
@@ -21,7 +21,7 @@ func ConfigCommand(a Application) *cobra.Command {
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.Validate(); err != nil {
-				return hosting.ByFlags(err)
+				return setting.ByFlags(cmd.Flags(), err)
 			}
 			return cli.PrintFlags(cmd.OutOrStdout(), cmd.Flags())
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 // conversionTimeout is the API server's fixed timeout for conversion webhooks.
@@ -33,11 +34,11 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 	if m.has(partService) || m.has(partWorkload) {
 		m.chooseConversionService()
 	}
-	webhooks, err := m.app.Registration.Apply(slices.Clone(m.chosen.Webhooks))
+	webhooks, err := hosting.Apply(m.app.Registration, slices.Clone(m.chosen.Webhooks))
 	if err != nil {
-		return nil, hosting.ByFlags(err)
+		return nil, err
 	}
-	config := m.app.Registration.Config()
+	config := hosting.Config(m.app.Registration)
 	var objects []runtime.Object
 	if m.has(partNamespace) {
 		objects = append(objects, Namespace(config.Endpoint.Service.Namespace))
@@ -99,7 +100,7 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 // objects to become ready: a replica is not an endpoint of the other Service until it is ready.
 func (m *manifestsCommand) chooseConversionService() {
 	r := m.app.Registration
-	service := r.Config().Endpoint.Service
+	service := hosting.Config(r).Endpoint.Service
 	if service == nil || r.ConversionService != "" || len(m.chosen.Converters) == 0 || !m.chosen.Reads {
 		return
 	}
@@ -115,7 +116,7 @@ func (m *manifestsCommand) chooseConversionService() {
 
 // pods returns the server's pods. timeout is the longest timeout of a webhook.
 func (m *manifestsCommand) pods(timeout time.Duration) Pods {
-	config := m.app.Registration.Config()
+	config := hosting.Config(m.app.Registration)
 	if config.Endpoint.Service == nil {
 		return Pods{}
 	}
@@ -125,8 +126,8 @@ func (m *manifestsCommand) pods(timeout time.Duration) Pods {
 	pods := Pods{
 		Workload: m.workload, Namespace: config.Endpoint.Service.Namespace, Name: config.Name, Labels: PodLabels(m.app.Registration.OwnPods, m.app.Name),
 		Container: m.app.Name, ServiceAccount: m.serviceAccount, Args: m.args, Folder: path.Join("/etc", m.app.Name),
-		SecurePort: int32(m.app.Serving.Port), MetricsPort: m.metricsPort(), MetricsTLS: m.app.Authentication.Metrics != hosting.AuthenticationNone,
-		Drain: m.app.Serving.DrainMax, Timeout: timeout, Resources: m.resources.requirements(),
+		SecurePort: m.app.Serving.SecurePort, MetricsPort: m.metricsPort(), MetricsTLS: m.app.Authentication.Metrics != serving.AuthenticationNone,
+		Drain: m.app.Serving.DrainTimeout, Timeout: timeout, Resources: m.resources.requirements(),
 	}
 	if m.workload.TLSSecret != "" && m.app.Certificate.CertFile == "" {
 		pods.Args = append(slices.Clone(pods.Args), TLSArgs(pods.Folder)...)
@@ -159,7 +160,7 @@ func (m *manifestsCommand) crds(caBundle []byte) ([]runtime.Object, error) {
 		crd.APIVersion, crd.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
 		crd.ManagedFields = nil
 		if m.app.Registration.Mode != registration.ModeAPI && slices.Contains(m.chosen.converted(), crd.Name) {
-			conversion, err := registration.ConversionManifest(m.app.Registration.Config(), hosting.ConversionOf(crd.Name), caBundle)
+			conversion, err := registration.ConversionManifest(hosting.Config(m.app.Registration), hosting.ConversionOf(crd.Name), caBundle)
 			if err != nil {
 				return nil, err
 			}

@@ -15,13 +15,14 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // Rights are the permissions of a server with the given settings, and its identity.
 type Rights struct {
-	Registration   hosting.RegistrationSettings
-	Certificate    hosting.CertificateSettings
-	LeaderElection hosting.LeaderElectionSettings
+	Registration   registration.Settings
+	Certificate    certificate.Settings
+	LeaderElection registration.LeaderElectionSettings
 	// ServiceAccount is the server's, in the namespace of the Service. A server with a URL runs
 	// outside the cluster, and its administrator binds the roles to its user.
 	ServiceAccount string
@@ -44,12 +45,12 @@ type Rights struct {
 // Objects returns a ClusterRole and Roles with exactly these permissions and, for a server in
 // the cluster, its ServiceAccount and the bindings.
 func (r Rights) Objects() []runtime.Object {
-	config := r.Registration.Config()
+	config := hosting.Config(&r.Registration)
 	rules := r.Rules
 	if r.Registration.Mode == registration.ModeAPI {
 		rules = append(rules[:len(rules):len(rules)], registration.PolicyRules(config.Name)...)
 		rules = append(rules, registration.ConversionPolicyRules(r.CRDs...)...)
-		if owner := r.Registration.OwnerName(); owner != "" {
+		if owner := hosting.OwnerName(&r.Registration); owner != "" {
 			rules = append(rules, registration.OwnerPolicyRules(owner)...)
 		}
 	}
@@ -86,8 +87,8 @@ func (r Rights) Objects() []runtime.Object {
 	if r.Registration.Mode == registration.ModeAPI {
 		role(metav1.NamespaceDefault, config.Name+"-events", registration.EventPolicyRules())
 	}
-	if namespace, secret, ok := r.Certificate.AuthoritySecret(config.Endpoint); ok {
-		role(namespace, config.Name, authorityRules(secret, r.LeaderElection.Enabled))
+	if namespace, secret, ok := hosting.AuthoritySecret(&r.Certificate, config.Endpoint); ok {
+		role(namespace, config.Name, authorityRules(secret, r.LeaderElection.LeaderElect))
 	} else if namespace, ok := hosting.ComponentsNamespace(r.LeaderElection, config); ok && r.ComponentsOf != "" {
 		lease := hosting.ComponentsLease(r.ComponentsOf)
 		role(namespace, lease, leaseRules(lease))
@@ -101,10 +102,10 @@ func (r Rights) Objects() []runtime.Object {
 // controllersNamespace returns the namespace of the controllers' lease, if there is one.
 func (r Rights) controllersNamespace() (namespace string, ok bool) {
 	namespace = r.LeaderElection.Namespace
-	if service := r.Registration.Config().Endpoint.Service; namespace == "" && service != nil {
+	if service := hosting.Config(&r.Registration).Endpoint.Service; namespace == "" && service != nil {
 		namespace = service.Namespace
 	}
-	return namespace, r.ControllersLease != "" && r.LeaderElection.Enabled && namespace != ""
+	return namespace, r.ControllersLease != "" && r.LeaderElection.LeaderElect && namespace != ""
 }
 
 // controllersRules are the permissions to elect the replica that runs the controllers.

@@ -9,13 +9,20 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 func TestRightsForTheLeaseOfComponents(t *testing.T) {
 	roles := func(source string) string {
-		r := Rights{LeaderElection: hosting.DefaultLeaderElection(), ComponentsOf: "app", ServiceAccount: "app"}
-		r.Registration.Service, r.Registration.Name = "home/webhooks", "app"
-		r.Certificate = hosting.DefaultCertificateSettings("app")
+		r := Rights{ComponentsOf: "app", ServiceAccount: "app"}
+		all := hosting.Settings{
+			Registration: &r.Registration, Certificate: &r.Certificate, LeaderElection: &r.LeaderElection,
+			Authentication: &serving.AuthenticationSettings{}, Serving: &serving.Settings{},
+		}
+		all.SetDefaults("app")
+		r.Registration.Service, r.Registration.Mode = "home/webhooks", registration.ModeNone
 		r.Certificate.Source = source
 		var names []string
 		for _, object := range r.Objects() {
@@ -25,10 +32,10 @@ func TestRightsForTheLeaseOfComponents(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	if got := roles(hosting.SourceFiles); !strings.Contains(got, "home/app-components") {
+	if got := roles(certificate.SourceFiles); !strings.Contains(got, "home/app-components") {
 		t.Errorf("with files: %s", got)
 	}
-	if got := roles(hosting.SourceAuthority); strings.Contains(got, "components") {
+	if got := roles(certificate.SourceAuthority); strings.Contains(got, "components") {
 		t.Errorf("with an authority: %s", got)
 	}
 }

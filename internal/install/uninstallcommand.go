@@ -60,7 +60,7 @@ func UninstallOf(a Application) *cobra.Command {
 	chosen := Chosen{Converters: a.Converters}
 	return UninstallCommand(Uninstaller{
 		Name: a.Name, CRDs: chosen.converted(), Leases: Leases(a.Name),
-		Flags: authority.Flags{Flags: cluster.Flags{UserAgent: a.Name + "/" + a.Version}, Server: *a.Registration, Certificates: *a.Certificate},
+		Flags: authority.Flags{Flags: cluster.Flags{UserAgent: a.Name + "/" + a.Version}, Registration: *a.Registration, Certificate: *a.Certificate},
 	})
 }
 
@@ -90,7 +90,7 @@ func UninstallCommand(of Uninstaller) *cobra.Command {
 	o.AddFlags(cmd)
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Removal", func() {
-		flags.StringVar(&o.Server.Name, "configuration-name", o.Server.Name, "`name` of the webhook configurations")
+		flags.StringVar(&o.Registration.Name, "configuration-name", o.Registration.Name, "`name` of the webhook configurations")
 		flags.StringVar(&o.directory, "static-manifests-dir", "", "`directory` of static admission manifests to remove instead of the webhook configurations in the cluster")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
 		if len(of.CRDs) > 0 {
@@ -133,7 +133,7 @@ func (o *uninstallOptions) validate() error {
 		errs = append(errs, errors.New("--service or --authority-secret is required to check whether a server still runs: use the value that the server runs with; "+
 			"if its authority is not in a Secret, stop the server and set --force"))
 	}
-	named := registration.Config{Name: o.Server.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
+	named := registration.Config{Name: o.Registration.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}
 	if err := named.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--configuration-name: %w", err))
 	}
@@ -152,7 +152,7 @@ func (o *uninstallOptions) validate() error {
 }
 
 func (o *uninstallOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	u := Uninstall{Name: o.Server.Name, Directory: o.directory, Leases: o.of.Leases, Also: o.of.Also}
+	u := Uninstall{Name: o.Registration.Name, Directory: o.directory, Leases: o.of.Leases, Also: o.of.Also}
 	if o.conversion {
 		u.Conversions = o.crds
 	}

@@ -21,6 +21,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // The port names of pods.
@@ -57,21 +59,21 @@ type Workload struct {
 
 // Validate reports every problem, by the flags of the command manifests. The arguments are the
 // server's settings.
-func (w *Workload) Validate(r *hosting.RegistrationSettings, certificate *hosting.CertificateSettings, authentication string) error {
+func (w *Workload) Validate(s *hosting.Settings) error {
 	var errs []error
 	if w.Image == "" {
 		errs = append(errs, errors.New("--part workload needs --image"))
 	}
-	if r.Service == "" {
+	if s.Registration.Service == "" {
 		errs = append(errs, errors.New("--part workload needs --service: it is for a server in the cluster"))
 	}
 	if w.Replicas < 1 {
 		errs = append(errs, fmt.Errorf("--replicas %d: at least 1, and 2 or more for a server that is always there", w.Replicas))
 	}
-	if r.Mode == registration.ModeManifest {
+	if s.Registration.Mode == registration.ModeManifest {
 		errs = append(errs, errors.New("--part workload: a server that writes static manifests runs beside kube-apiserver; see config/static"))
 	}
-	if authentication == hosting.AuthenticationClientCA {
+	if s.Authentication.Mode == serving.AuthenticationClientCA {
 		errs = append(errs, errors.New("--part workload cannot give the pods the file of --client-ca-file: print it without this flag, and add both the flag and a volume, with kustomize for example"))
 	}
 	if w.PriorityClass != "" {
@@ -79,7 +81,7 @@ func (w *Workload) Validate(r *hosting.RegistrationSettings, certificate *hostin
 			errs = append(errs, fmt.Errorf("--priority-class %q: %s", w.PriorityClass, problem))
 		}
 	}
-	switch files := certificate.Source == hosting.SourceFiles; {
+	switch files := s.Certificate.Source == certificate.SourceFiles; {
 	case files && w.TLSSecret == "":
 		errs = append(errs, errors.New("--certificate-source files needs --tls-secret for --part workload: where the pods have the certificate from"))
 	case !files && w.TLSSecret != "":

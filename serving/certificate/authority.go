@@ -3,6 +3,7 @@
 package certificate
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -152,15 +153,10 @@ type Authority struct {
 // NewAuthority returns an authority that has not read its Secret yet. The error reports all
 // problems of the options.
 func NewAuthority(options AuthorityOptions) (*Authority, error) {
-	if options.Lifetime == 0 {
-		options.Lifetime = 10 * 365 * 24 * time.Hour
-	}
-	if options.CertificateLifetime == 0 {
-		options.CertificateLifetime = 48 * time.Hour
-	}
-	if options.Propagation == 0 {
-		options.Propagation = 2 * time.Minute
-	}
+	usual := DefaultSettings("")
+	options.Lifetime = cmp.Or(options.Lifetime, usual.CALifetime)
+	options.CertificateLifetime = cmp.Or(options.CertificateLifetime, usual.Lifetime)
+	options.Propagation = cmp.Or(options.Propagation, usual.CAPropagation)
 	if err := options.validate(); err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
 	}

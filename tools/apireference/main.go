@@ -9,10 +9,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 )
 
 // A section is a type that somebody writes, with all types of the same package that it
@@ -24,20 +27,62 @@ type section struct {
 	types  []string
 	// required is set where fields must be there: configurations and settings have defaults.
 	required bool
+	// path is that of the section in a SallyportConfiguration, if it is one.
+	path string
 }
 
 var sections = []section{
-	{"PodDefault", "Group `kubeflow.org`, version `v1alpha1`, namespaced. [poddefault.md](poddefault.md) describes each field in detail, with examples.", "api/kubeflow/v1alpha1", []string{"PodDefault"}, true},
-	{"ClusterPodDefault", "Group `sallyport.io`, version `v1alpha1`, cluster-scoped.", "api/sallyport/v1alpha1", []string{"ClusterPodDefault"}, true},
-	{"Revisions", "Group `sallyport.io`, version `v1alpha1`: PodDefaultRevisions beside PodDefaults, and ClusterPodDefaultRevisions, cluster-scoped. Sallyport writes them. See [poddefault-operations.md](poddefault-operations.md#change-them-step-by-step).", "api/sallyport/v1alpha1", []string{"PodDefaultRevision", "ClusterPodDefaultRevision"}, true},
-	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. [configuration.md](configuration.md) describes how it is read.", "cmd/internal/serve/config/v1alpha1", []string{"SallyportConfiguration"}, false},
-	{"Suite", "A file of `sallyport test`, `config.sallyport.io/v1alpha1`. See [testing.md](testing.md).", "cmd/internal/serve/config/v1alpha1", []string{"Suite"}, true},
-	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "cmd/internal/serve", []string{"PodDefaultSettings"}, false},
-	{"More settings of poddefault", "", "cmd/internal/poddefault", []string{"Settings"}, false},
-	{"Settings of imagepull", "See [webhooks/imagepull.md](webhooks/imagepull.md).", "cmd/internal/webhooks/imagepull", []string{"Settings"}, false},
-	{"Settings of servicetype", "See [webhooks/servicetype.md](webhooks/servicetype.md).", "cmd/internal/webhooks/servicetype", []string{"Settings"}, false},
-	{"Settings of projectlimit", "See [webhooks/projectlimit.md](webhooks/projectlimit.md).", "cmd/internal/webhooks/projectlimit", []string{"Settings"}, false},
-	{"Settings of dataset", "See [webhooks/dataset.md](webhooks/dataset.md).", "cmd/internal/webhooks/dataset", []string{"Settings"}, false},
+	{"PodDefault", "Group `kubeflow.org`, version `v1alpha1`, namespaced. [poddefault.md](poddefault.md) describes each field in detail, with examples.", "api/kubeflow/v1alpha1", []string{"PodDefault"}, true, ""},
+	{"ClusterPodDefault", "Group `sallyport.io`, version `v1alpha1`, cluster-scoped.", "api/sallyport/v1alpha1", []string{"ClusterPodDefault"}, true, ""},
+	{"Revisions", "Group `sallyport.io`, version `v1alpha1`: PodDefaultRevisions beside PodDefaults, and ClusterPodDefaultRevisions, cluster-scoped. Sallyport writes them. See [poddefault-operations.md](poddefault-operations.md#change-them-step-by-step).", "api/sallyport/v1alpha1", []string{"PodDefaultRevision", "ClusterPodDefaultRevision"}, true, ""},
+	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. [configuration.md](configuration.md) describes how it is read.", "cmd/internal/serve/config/v1alpha1", []string{"SallyportConfiguration"}, false, ""},
+	settings("registration", "registration", "Settings"),
+	settings("certificate", "serving/certificate", "Settings"),
+	settings("leaderElection", "registration", "LeaderElectionSettings"),
+	settings("authentication", "serving", "AuthenticationSettings"),
+	settings("serving", "serving", "Settings"),
+	settings("log", "internal/hosting/logging", "Settings"),
+	settings("tracing", "internal/hosting/tracing", "Settings"),
+	{"Suite", "A file of `sallyport test`, `config.sallyport.io/v1alpha1`. See [testing.md](testing.md).", "cmd/internal/serve/config/v1alpha1", []string{"Suite"}, true, ""},
+	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "cmd/internal/serve", []string{"PodDefaultSettings"}, false, ""},
+	{"More settings of poddefault", "", "cmd/internal/poddefault", []string{"Settings"}, false, ""},
+	{"Settings of imagepull", "See [webhooks/imagepull.md](webhooks/imagepull.md).", "cmd/internal/webhooks/imagepull", []string{"Settings"}, false, ""},
+	{"Settings of servicetype", "See [webhooks/servicetype.md](webhooks/servicetype.md).", "cmd/internal/webhooks/servicetype", []string{"Settings"}, false, ""},
+	{"Settings of projectlimit", "See [webhooks/projectlimit.md](webhooks/projectlimit.md).", "cmd/internal/webhooks/projectlimit", []string{"Settings"}, false, ""},
+	{"Settings of dataset", "See [webhooks/dataset.md](webhooks/dataset.md).", "cmd/internal/webhooks/dataset", []string{"Settings"}, false, ""},
+}
+
+// settings is a section of a SallyportConfiguration. Applications have the same settings.
+func settings(path, folder, name string) section {
+	return section{"SallyportConfiguration " + path, "", folder, []string{name}, false, path}
+}
+
+// flag matches a flag that serve has, with its field.
+var flag = regexp.MustCompile(`\{Name: "([^"]+)",.* Field: "([^"]+)", Group:`)
+
+// flags returns the flags of serve by field.
+func flags(top string) (map[string]string, error) {
+	source, err := os.ReadFile(filepath.Join(top, "internal", "hosting", "flags.go"))
+	out := map[string]string{}
+	for _, found := range flag.FindAllStringSubmatch(string(source), -1) {
+		out[found[2]] = found[1]
+	}
+	return out, err
+}
+
+// complete adds to the fields of a configuration the flags that set them, and links to sections.
+func complete(t *goType, path string, flags map[string]string) {
+	for i := range t.fields {
+		f := &t.fields[i]
+		for _, s := range sections {
+			if path == "" && s.path == f.name && s.path != "" {
+				f.typ = "[" + f.name + "](#" + strings.ToLower(strings.ReplaceAll(s.title, " ", "-")) + ")"
+			}
+		}
+		if flag := flags[strings.TrimPrefix(path+"."+f.name, ".")]; flag != "" {
+			f.doc += " Flag --" + flag + "."
+		}
+	}
 }
 
 func main() {
@@ -59,6 +104,10 @@ generates this page. In a cluster, ` + "`kubectl explain poddefault.spec`" + ` p
 
 func run(top string, out io.Writer) error {
 	page := header
+	flags, err := flags(top)
+	if err != nil {
+		return err
+	}
 	for _, s := range sections {
 		types, err := parsePackage(filepath.Join(top, filepath.FromSlash(s.folder)))
 		if err != nil {
@@ -68,12 +117,15 @@ func run(top string, out io.Writer) error {
 		if s.intro != "" {
 			page += "\n" + s.intro + "\n"
 		}
+		if root := types["SallyportConfiguration"]; root != nil || s.path != "" {
+			complete(cmp.Or(root, types[s.types[0]]), s.path, flags)
+		}
 		rendered, err := render(types, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.folder, err)
 		}
 		page += rendered
 	}
-	_, err := io.WriteString(out, page)
+	_, err = io.WriteString(out, page)
 	return err
 }

@@ -53,7 +53,7 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 	o.AddFlags(cmd)
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Server", func() {
-		flags.StringVar(&o.Server.Name, "configuration-name", o.Server.Name, "`name` of the webhook configurations")
+		flags.StringVar(&o.Flags.Registration.Name, "configuration-name", o.Flags.Registration.Name, "`name` of the webhook configurations")
 		flags.StringVar(&o.ServiceAccount, "service-account", known.ServiceAccount, "`name` of the server's service account in the namespace of the Service, or namespace/name")
 		flags.IntVar(&o.MetricsPort, "metrics-port", doctor.DefaultMetricsPort, "`port` of the replicas for metrics and probes")
 		flags.StringArrayVar(&o.Replicas, "replica", nil, "`url` where the metrics of a replica can be reached from here, such as http://127.0.0.1:8080, instead of the replicas of the Service; may be repeated")
@@ -69,8 +69,8 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 // validate reports every problem. The Service is optional: the configurations name it.
 func (o *doctorOptions) validate() error {
 	errs := []error{cli.Choice("output", o.output, cli.TextOrJSON), o.ValidateGiven()}
-	if problems := validation.IsDNS1123Subdomain(o.Server.Name); len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("--configuration-name %q: %s", o.Server.Name, strings.Join(problems, "; ")))
+	if problems := validation.IsDNS1123Subdomain(o.Flags.Registration.Name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("--configuration-name %q: %s", o.Flags.Registration.Name, strings.Join(problems, "; ")))
 	}
 	if o.MetricsPort < 1 || o.MetricsPort > 65535 {
 		errs = append(errs, fmt.Errorf("--metrics-port %d is outside 1 to 65535", o.MetricsPort))
@@ -96,7 +96,7 @@ func (o *doctorOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 	if err != nil {
 		return err
 	}
-	o.Registration, o.Certificate = o.Server, o.Certificates
+	o.Options.Registration, o.Options.Certificate = o.Flags.Registration, o.Flags.Certificate
 	report, err := doctor.Run(ctx, config, o.Options)
 	if err != nil {
 		return err

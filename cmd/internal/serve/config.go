@@ -6,19 +6,20 @@
 package serve
 
 import (
-	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/hosting/tracing"
+	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/hosting/logging"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
@@ -33,55 +34,36 @@ type Config struct {
 	configv1alpha1.SallyportConfiguration
 	Settings Settings
 
-	data []byte          // contents of the file; nil without one
-	set  map[string]bool // fields set by flags
+	data  []byte          // contents of the file; nil without one
+	given *pflag.FlagSet  // the flags
+	set   map[string]bool // fields set by flags
 }
 
-// Default returns the default configuration.
+// Default returns the default configuration: the library's defaults, and what serve knows of the
+// ready-made webhooks.
 func Default() *Config {
-	limits := serving.DefaultOptions()
-	certificates := frontdoor.DefaultCertificateSettings(Name)
-	duration := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
-	return &Config{
+	c := &Config{
 		SallyportConfiguration: configv1alpha1.SallyportConfiguration{
-			TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.Kind},
-			Registration: configv1alpha1.Registration{
-				Mode:               string(registration.ModeAPI),
-				Name:               Name,
-				ExcludedNamespaces: []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic},
-				OwnPods:            "app.kubernetes.io/name=" + Name,
-				FailurePolicy:      string(admissionregistrationv1.Fail),
-				ForeignTerms:       foreignTermsKeep,
-				TimeoutSeconds:     5,
-				ReviewVersions:     reviewversion.All(),
-			},
-			Certificate: configv1alpha1.Certificate{
-				Source:        certificates.Source,
-				Lifetime:      duration(certificates.CertificateLifetime),
-				CALifetime:    duration(certificates.AuthorityLifetime),
-				CAPropagation: duration(certificates.Propagation),
-			},
-			// The defaults of Kubernetes' components.
-			LeaderElection: configv1alpha1.LeaderElection{
-				LeaderElect:   true,
-				LeaseDuration: duration(15 * time.Second), RenewDeadline: duration(10 * time.Second), RetryPeriod: duration(2 * time.Second),
-			},
-			Authentication: configv1alpha1.Authentication{
-				Mode: frontdoor.AuthenticationNone, ClientCommonNames: []string{}, Metrics: frontdoor.AuthenticationNone,
-			},
-			Serving: configv1alpha1.Serving{
-				SecurePort: limits.Port, MetricsBindAddress: limits.MetricsBindAddress,
-				ReadHeaderTimeout: duration(limits.ReadHeaderTimeout), ReadTimeout: duration(limits.ReadTimeout),
-				WriteTimeout: duration(limits.WriteTimeout), IdleTimeout: duration(limits.IdleTimeout),
-				MaxHeaderBytes: limits.MaxHeaderBytes, MaxBodyBytes: limits.MaxBodyBytes, MinBodyRate: limits.MinBodyRate,
-				DrainMin: duration(limits.DrainMin), DrainTimeout: duration(limits.DrainMax),
-			},
-			Log:         configv1alpha1.Log{Level: "info", Format: "text"},
+			TypeMeta:    metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.Kind},
+			Log:         logging.DefaultSettings(),
 			Recording:   configv1alpha1.Recording{MaxSizeMegabytes: 10, MaxFiles: 5, MaxAgeDays: 7, RecentMegabytes: 8},
 			Webhooks:    []configv1alpha1.Webhook{{Name: enabledByDefault}},
 			Controllers: []string{"*"},
 		},
 		Settings: DefaultSettings(),
+	}
+	c.Hosting().SetDefaults(Name)
+	c.Registration.FailurePolicy, c.Registration.TimeoutSeconds = string(admissionregistrationv1.Fail), 5
+	c.Registration.ReviewVersions = reviewversion.All()
+	c.Authentication.PrivatePaths = hosting.PrivatePathsAuto
+	return c
+}
+
+// Hosting returns the settings that every application has.
+func (c *Config) Hosting() *hosting.Settings {
+	return &hosting.Settings{
+		Registration: &c.Registration, Certificate: &c.Certificate, LeaderElection: &c.LeaderElection,
+		Authentication: &c.Authentication, Serving: &c.Serving, Modes: authenticationModes,
 	}
 }
 
@@ -90,6 +72,7 @@ func Default() *Config {
 // with their line. A missing required field is not an error if it is listed in optional.
 func Load(path string, given *pflag.FlagSet, optional ...string) (*Config, error) {
 	c := Default()
+	c.given = given
 	p := &problems{}
 	if path != "" {
 		if err := p.read(path, c); err != nil {
@@ -110,9 +93,12 @@ func Load(path string, given *pflag.FlagSet, optional ...string) (*Config, error
 	return c, p.err()
 }
 
-// Complete returns the configuration with an entry for each built-in webhook and all their
-// settings.
-func (c *Config) Complete() (*configv1alpha1.SallyportConfiguration, error) {
+// durations are written as in a file.
+var durations = json.MarshalFunc(func(d time.Duration) ([]byte, error) { return []byte(strconv.Quote(d.String())), nil })
+
+// Complete returns the configuration as JSON, with an entry for each built-in webhook and all
+// their settings.
+func (c *Config) Complete() ([]byte, error) {
 	out := c.SallyportConfiguration
 	out.Webhooks = nil
 	for _, b := range Builtins() {
@@ -123,12 +109,12 @@ func (c *Config) Complete() (*configv1alpha1.SallyportConfiguration, error) {
 		enabled := c.Has(b.Name)
 		entry.Enabled = &enabled
 		var err error
-		if entry.Settings, err = json.Marshal(c.Settings.of(b.Name)); err != nil {
+		if entry.Settings, err = json.Marshal(c.Settings.of(b.Name), json.Deterministic(true)); err != nil {
 			return nil, err
 		}
 		out.Webhooks = append(out.Webhooks, entry)
 	}
-	return &out, nil
+	return json.Marshal(&out, json.WithMarshalers(durations), json.Deterministic(true))
 }
 
 // entry returns the configuration's entry for a built-in webhook, or nil.
@@ -148,70 +134,17 @@ func (c *Config) Has(name string) bool {
 }
 
 // AppRegistration returns the registration settings.
-func (c *Config) AppRegistration() frontdoor.RegistrationSettings {
-	r := &c.Registration
-	return frontdoor.RegistrationSettings{
-		Mode: registration.Mode(r.Mode), StaticManifestsDir: r.StaticManifestsDir, Owner: r.Owner, Service: r.Service, URL: r.URL,
-		Name: r.Name, NamespaceSelector: r.NamespaceSelector, ExcludedNamespaces: r.ExcludedNamespaces, OwnPods: r.OwnPods,
-		SharedNamespace: r.SharedNamespace, AllowWedge: r.AllowWedge,
-		FailurePolicy: r.FailurePolicy, TimeoutSeconds: r.TimeoutSeconds, ReviewVersions: r.ReviewVersions,
-		RefuseForeignTerms: r.ForeignTerms == foreignTermsRefuse,
-		Adjust:             c.adjust,
-	}
-}
-
-// AppCertificate returns the certificate settings.
-func (c *Config) AppCertificate() frontdoor.CertificateSettings {
-	from, out := &c.Certificate, frontdoor.DefaultCertificateSettings(Name)
-	out.Source, out.Secret = from.Source, from.AuthoritySecret
-	out.CertFile, out.KeyFile, out.CAFile = from.CertFile, from.PrivateKeyFile, from.CAFile
-	out.CertificateLifetime, out.AuthorityLifetime, out.Propagation = from.Lifetime.Duration, from.CALifetime.Duration, from.CAPropagation.Duration
-	return out
-}
-
-// AppLeaderElection returns the leader election settings.
-func (c *Config) AppLeaderElection() frontdoor.LeaderElectionSettings {
-	from := &c.LeaderElection
-	return frontdoor.LeaderElectionSettings{
-		Enabled: from.LeaderElect, LeaseDuration: from.LeaseDuration.Duration, RenewDeadline: from.RenewDeadline.Duration, RetryPeriod: from.RetryPeriod.Duration,
-	}
-}
-
-// AppServing returns the addresses and limits.
-func (c *Config) AppServing() serving.Options {
-	from, out := &c.Serving, serving.DefaultOptions()
-	out.BindAddress, out.Port, out.MetricsBindAddress, out.HTTP2 = from.BindAddress, from.SecurePort, from.MetricsBindAddress, from.HTTP2
-	out.ReadHeaderTimeout, out.ReadTimeout = from.ReadHeaderTimeout.Duration, from.ReadTimeout.Duration
-	out.WriteTimeout, out.IdleTimeout = from.WriteTimeout.Duration, from.IdleTimeout.Duration
-	out.MaxHeaderBytes, out.MaxBodyBytes, out.MaxBytesInFlight, out.MinBodyRate = from.MaxHeaderBytes, from.MaxBodyBytes, from.MaxBytesInFlight, from.MinBodyRate
-	out.MaxConcurrentReviews, out.MaxWaitingReviews = from.MaxConcurrentReviews, from.MaxWaitingReviews
-	out.MaxConnections, out.MaxMetricsConnections = from.MaxConnections, from.MaxMetricsConnections
-	out.DrainMin, out.DrainMax = from.DrainMin.Duration, from.DrainTimeout.Duration
-	return out
-}
-
-// tracing returns the tracing settings.
-func (c *Config) tracing() *tracing.Settings {
-	return &tracing.Settings{Endpoint: c.Tracing.Endpoint, SamplingRatePerMillion: c.Tracing.SamplingRatePerMillion}
+func (c *Config) AppRegistration() registration.Settings {
+	settings := c.Registration
+	settings.Adjust = c.adjust
+	return settings
 }
 
 // appSettings returns the settings of the application.
 func (c *Config) appSettings() frontdoor.Settings {
-	from := &c.Authentication
-	private := frontdoor.PrivatePathsAuto
-	switch {
-	case from.PrivatePaths == nil:
-	case *from.PrivatePaths:
-		private = "true"
-	default:
-		private = "false"
-	}
 	return frontdoor.Settings{
-		Kubeconfig: c.Kubeconfig, Serving: c.AppServing(), Certificate: c.AppCertificate(),
-		Registration: c.AppRegistration(), LeaderElection: c.AppLeaderElection(),
-		Authentication: frontdoor.AuthenticationSettings{
-			Mode: from.Mode, ClientCAFile: from.ClientCAFile, ClientCommonNames: from.ClientCommonNames, Metrics: from.Metrics, PrivatePaths: private,
-		},
+		Kubeconfig: c.Kubeconfig, Serving: serving.Options{Settings: c.Serving}, Certificate: c.Certificate,
+		Registration: c.AppRegistration(), LeaderElection: c.LeaderElection, Authentication: c.Authentication,
 		Webhooks: []string{"*"}, Controllers: []string{"*"},
 	}
 }

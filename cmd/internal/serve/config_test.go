@@ -3,22 +3,23 @@
 package serve
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
-	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"
@@ -41,7 +42,7 @@ func given(t *testing.T, args ...string) *pflag.FlagSet {
 	t.Helper()
 	flags, defaults := pflag.NewFlagSet("serve", pflag.ContinueOnError), Default()
 	for _, f := range Flags() {
-		AddFlag(flags, f, defaults)
+		setting.AddTo(flags, defaults, f)
 	}
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
@@ -52,22 +53,22 @@ func given(t *testing.T, args ...string) *pflag.FlagSet {
 func TestFlagsOverrideTheFileWhichOverridesTheDefaults(t *testing.T) {
 	path := file(t, configHead+`registration: {service: a/b, name: hooks, excludedNamespaces: [], timeoutSeconds: 7}
 serving: {securePort: 1, drainMin: 1s}
-authentication: {privatePaths: true}
+authentication: {privatePaths: Always}
 leaderElection: {leaderElect: false}
 controllers: null
 webhooks: [{name: imagepull, settings: {forbidLatest: true}}, {name: servicetype}]
 `)
-	c, err := Load(path, given(t, "--configuration-name", "other", "--secure-port=2", "--private-paths=false", "--leader-elect", "--webhooks", "poddefault", "--webhooks=imagepull", "-v", "3"))
+	c, err := Load(path, given(t, "--configuration-name", "other", "--secure-port=2", "--private-paths=Never", "--leader-elect", "--webhooks", "poddefault", "--webhooks=imagepull", "-v", "3"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Default()
 	want.Registration.Service, want.Registration.Name, want.Registration.ExcludedNamespaces, want.Registration.TimeoutSeconds = "a/b", "other", []string{}, 7
-	want.Serving.SecurePort, want.Serving.DrainMin.Duration = 2, 1e9
-	want.Authentication.PrivatePaths = new(bool)
+	want.Serving.SecurePort, want.Serving.DrainMin = 2, 1e9
+	want.Authentication.PrivatePaths = hosting.PrivatePathsNever
 	want.Log.Verbosity = 3
 	want.Webhooks = c.Webhooks
-	if diff := cmp.Diff(want.SallyportConfiguration, c.SallyportConfiguration); diff != "" {
+	if diff := cmp.Diff(want.SallyportConfiguration, c.SallyportConfiguration, cmpopts.IgnoreFields(registration.Settings{}, "Adjust")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, enabled := range map[string]bool{"poddefault": true, "imagepull": true, "servicetype": false, "projectlimit": false} {
@@ -84,46 +85,24 @@ func TestAProblemNamesTheFlagThatHasSetTheField(t *testing.T) {
 	path := file(t, configHead+"registration: {service: a/b, failurePolicy: Ignore}\nserving:\n  securePort: -1\n")
 	_, err := Load(path, given(t, "--failure-policy", "fail", "--metrics-bind-address", "8080"))
 	want := path + ":5: serving.securePort: Invalid value: -1: must be between 0 and 65535\n" +
-		"--failure-policy: Unsupported value: \"fail\": supported values: \"Fail\", \"Ignore\"\n" +
-		"--metrics-bind-address: Invalid value: \"8080\": write HOST:PORT or :PORT, or 0 to switch it off"
+		"--failure-policy: registration.failurePolicy: Unsupported value: \"fail\": supported values: \"Fail\", \"Ignore\"\n" +
+		"--metrics-bind-address: serving.metricsBindAddress: Invalid value: \"8080\": write HOST:PORT or :PORT, or 0 to disable it"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }
 
-// fields collects the paths of all fields, those of a webhook below webhooks.NAME.
-func fields(in reflect.Type, path string, into map[string]bool) {
-	for _, f := range reflect.VisibleFields(in) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
-			continue
-		}
-		below := strings.TrimPrefix(path+"."+name, ".")
-		into[below] = true
-		if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == in.PkgPath() {
-			fields(f.Type, below, into)
-		}
-	}
-}
-
 func TestEveryFlagIsAField(t *testing.T) {
-	known := map[string]bool{}
-	fields(reflect.TypeFor[configv1alpha1.SallyportConfiguration](), "", known)
-	fields(reflect.TypeFor[configv1alpha1.Webhook](), "webhooks", known)
 	seen := map[string]bool{}
 	for _, f := range Flags() {
-		if !known[f.Field] || seen[f.Field] {
-			t.Errorf("--%s is for the field %s, which is none, or has another flag", f.Name, f.Field)
+		setting.Lookup(Default(), f.Field) // or it panics
+		if seen[f.Field] {
+			t.Errorf("--%s is for the field %s, which has another flag", f.Name, f.Field)
 		}
 		seen[f.Field] = true
 	}
 	if n := len(Flags()) + 1; n > maxFlags { // and --config
 		t.Errorf("serve has %d flags: at most %d, the rest is for the file", n, maxFlags)
-	}
-	for field := range choices {
-		if !known[field] {
-			t.Errorf("%s has choices, and is no field", field)
-		}
 	}
 }
 
@@ -140,7 +119,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"registration: {service: webhooks}":                                                  `registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`,
 		"registration: {service: a/b.c}":                                                     "registration.service: Invalid value",
 		"registration: {service: 'a/b:0'}":                                                   "1 to 65535",
-		"registration: {service: a/b, url: 'https://a'}":                                     "registration.url: Forbidden: --service and --url exclude each other",
+		"registration: {service: a/b, url: 'https://a'}":                                     "registration.url: Forbidden: not together with service",
 		"registration: {url: 'http://a'}":                                                    "registration.url: Invalid value: ",
 		"registration: {name: A}":                                                            "registration.name: Invalid value",
 		"registration: {namespaceSelector: a b}":                                             "registration.namespaceSelector: Invalid value",
@@ -150,7 +129,6 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"registration: {timeoutSeconds: 31}":                                                 "registration.timeoutSeconds: Invalid value: 31: the API server allows 1 to 30 seconds",
 		"registration: {foreignTerms: keep}":                                                 `registration.foreignTerms: Unsupported value: "keep": supported values: "Keep", "Refuse"`,
 		"registration: {mode: none, service: a/b, foreignTerms: Refuse}":                     "registration.foreignTerms: Forbidden: only with the mode api",
-		"registration: {reviewVersions: []}":                                                 "registration.reviewVersions: Required value: choose v1 or v1beta1",
 		"registration: {reviewVersions: [v1, v2, v1]}":                                       `registration.reviewVersions[1]: Unsupported value: "v2"`,
 		"registration: {reviewVersions: [v1, v1]}":                                           `registration.reviewVersions[1]: Duplicate value: "v1"`,
 		"certificate: {source: vault}":                                                       `certificate.source: Unsupported value: "vault"`,
@@ -158,7 +136,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"certificate: {source: files, certFile: a, privateKeyFile: b, authoritySecret: a/b}": "certificate.authoritySecret: Forbidden: only with the source authority",
 		"certificate: {caFile: a}":                                                           "certificate.caFile: Forbidden: only with the source files",
 		"certificate: {authoritySecret: a}":                                                  `certificate.authoritySecret: Invalid value: "a": write NAMESPACE/NAME`,
-		"certificate: {lifetime: -1s}":                                                       "certificate.lifetime: Invalid value: \"-1s\": must not be negative",
+		"certificate: {lifetime: -1s}":                                                       "certificate.lifetime: Invalid value: \"-1s\": must be positive",
 		"certificate: {caPropagation: -1s}":                                                  "certificate.caPropagation: Invalid value",
 		"certificate: {caLifetime: 1h}":                                                      `certificate.lifetime: Invalid value: "48h0m0s": must be at most caLifetime, 1h0m0s`,
 		"leaderElection: {leaseDuration: 1s}":                                                `leaderElection.leaseDuration: Invalid value: "1s": must be longer than renewDeadline, 10s`,
@@ -170,9 +148,9 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"authentication: {clientCommonNames: [a]}":                                           "authentication.clientCommonNames: Forbidden",
 		"authentication: {metrics: client-ca}":                                               `authentication.metrics: Unsupported value: "client-ca": supported values: "none", "delegated"`,
 		"recording: {recentReviews: 1, samplingRatePerMillion: 1}":                           "recording.recentReviews: Forbidden: only with authentication.metrics delegated",
-		"authentication: {metrics: delegated}\nserving: {metricsBindAddress: '0'}":           "authentication.metrics: Forbidden: serving.metricsBindAddress switches metrics off",
-		"authentication: {privatePaths: true}\nregistration: {mode: none}":                   "authentication.privatePaths: Forbidden: needs the registration mode api",
-		"authentication: {privatePaths: true}\ncertificate: {source: files}":                 "authentication.privatePaths: Forbidden: needs the certificate source authority",
+		"authentication: {metrics: delegated}\nserving: {metricsBindAddress: '0'}":           "authentication.metrics: Forbidden: serving.metricsBindAddress disables metrics",
+		"authentication: {privatePaths: Always}\nregistration: {mode: none}":                 "authentication.privatePaths: Forbidden: needs the registration mode api",
+		"authentication: {privatePaths: Always}\ncertificate: {source: files}":               "authentication.privatePaths: Forbidden: needs the certificate source authority",
 		"serving: {securePort: 65536}":                                                       "serving.securePort: Invalid value: 65536",
 		"serving: {metricsBindAddress: '8080'}":                                              "serving.metricsBindAddress: Invalid value",
 		"serving: {readHeaderTimeout: -1s}":                                                  "serving.readHeaderTimeout: Invalid value: \"-1s\": must be positive",
@@ -196,7 +174,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"tracing: {endpoint: a}":                                                             `tracing.endpoint: Invalid value: "a": write HOST:PORT`,
 		"tracing: {samplingRatePerMillion: 1}":                                               "tracing.samplingRatePerMillion: Forbidden: has no effect without endpoint",
 		"tracing: {endpoint: 'a:1', samplingRatePerMillion: 1000001}":                        "tracing.samplingRatePerMillion: Invalid value: 1000001",
-		"controllers: [nope]":                                                                `controllers: Invalid value: ["nope"]: there is no "nope"`,
+		"controllers: [nope]":                                                                `controllers: Unsupported value: "nope"`,
 		"webhooks: []":                                                                       "webhooks: Required value: enables none",
 		"webhooks: [{name: poddefault, settings: {guard: Backstop}}]\ncontrollers: []":       "webhooks[0].settings.guard: Forbidden: a backstop needs the controller poddefault-index",
 		"webhooks: [{name: poddefault, settings: {guard: Backstop}}]\nregistration: {mode: manifest, staticManifestsDir: /a, url: 'https://a'}": "webhooks[0].settings.guard: Forbidden: a backstop is not for the registration mode manifest",
@@ -217,7 +195,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Load("", nil); err == nil || !strings.Contains(err.Error(), "registration.service: Required value: --service or --url is required") {
+	if _, err := Load("", nil); err == nil || !strings.Contains(err.Error(), "registration.service: Required value: set it or url") {
 		t.Errorf("without an endpoint: %v", err)
 	}
 	if _, err := Load("", nil, OfDeployment...); err != nil {
@@ -248,11 +226,7 @@ func FuzzConfig(f *testing.F) {
 		if p.err() != nil {
 			return
 		}
-		complete, err := c.Complete()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := json.Marshal(complete); err != nil {
+		if _, err := c.Complete(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -273,7 +247,7 @@ webhooks: [{name: poddefault, failurePolicy: Ignore, namespaceSelector: {matchLa
 		t.Fatal(err)
 	}
 	settings := c.AppRegistration()
-	if webhooks, err = settings.Apply(webhooks); err != nil {
+	if webhooks, err = hosting.Apply(&settings, webhooks); err != nil {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(webhooks, func(w admission.Webhook) bool { return w.Name == author.ExemptName })

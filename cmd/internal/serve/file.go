@@ -11,13 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -37,17 +41,18 @@ func (p *problems) add(err error) {
 
 // field adds a validation error, located by the flag that set the field or by the line.
 func (p *problems) field(c *Config, err *field.Error) {
-	for _, flag := range flags {
-		if c.set[flag.Field] && (err.Field == flag.Field || strings.HasPrefix(err.Field, flag.Field+"[")) {
-			p.add(fmt.Errorf("--%s: %s", flag.Name, err.ErrorBody()))
-			return
-		}
+	var flag *pflag.Flag
+	if c.given != nil {
+		flag = setting.Set(c.given, err.Field, p.document == nil)
 	}
-	if p.document == nil {
+	switch {
+	case flag != nil:
+		p.add(fmt.Errorf("--%s: %w", flag.Name, err))
+	case p.document == nil:
 		p.add(err)
-		return
+	default:
+		p.add(p.document.ErrorAt(pointerTo(err.Field), err.Error()))
 	}
-	p.add(p.document.ErrorAt(pointerTo(err.Field), err.Error()))
 }
 
 // err joins all problems in the order of their lines, those of flags last.
@@ -111,6 +116,13 @@ func (p *problems) decode(raw jsontext.Value, at jsontext.Pointer, into reflect.
 	}
 	// Types with their own decoder, and optional types, are decoded as one value.
 	switch {
+	case into.Type() == reflect.TypeFor[time.Duration]():
+		var duration metav1.Duration
+		if err := p.document.Decode(at, raw, &duration); err != nil {
+			p.add(err)
+			return
+		}
+		into.SetInt(int64(duration.Duration))
 	case into.Kind() == reflect.Struct && raw.Kind() == '{':
 		p.decodeObject(raw, at, into)
 	case into.Kind() == reflect.Slice && into.Type().Elem().Kind() == reflect.Struct && raw.Kind() == '[':
@@ -128,12 +140,7 @@ func (p *problems) decode(raw jsontext.Value, at jsontext.Pointer, into reflect.
 }
 
 func (p *problems) decodeObject(raw jsontext.Value, at jsontext.Pointer, into reflect.Value) {
-	known := map[string]reflect.StructField{}
-	for _, f := range reflect.VisibleFields(into.Type()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			known[name] = f
-		}
-	}
+	known := setting.Fields(into.Type())
 	r := rawjson.NewReader(raw)
 	r.Object(func(name []byte) {
 		below := at + jsontext.Pointer(jsonpatch.Pointer(string(name)))

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // Guard selects what happens to pods during an outage: a policy rejects pods that a
@@ -134,7 +135,7 @@ func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, er
 		}
 		settings := l.start.AppRegistration()
 		settings.Adjust = l.adjust
-		applied, err := settings.Apply([]admission.Webhook{w})
+		applied, err := hosting.Apply(&settings, []admission.Webhook{w})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -20,7 +20,7 @@ import (
 func (c *Config) client(version string) (config *rest.Config, none bool, err error) {
 	config, err = frontdoor.ClientConfig(c.Kubeconfig, Name+"/"+version)
 	if err == nil || c.Kubeconfig != "" || c.needsCluster() {
-		return config, false, hosting.ByFlags(err)
+		return config, false, err
 	}
 	return &rest.Config{Host: "https://no-kubeconfig.invalid", Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errNoCluster }}, true, nil
 }
@@ -31,8 +31,7 @@ var errNoCluster = errors.New("the server was started without a client: set --ku
 // authority's Secret, the authentication of callers, or a webhook that is enabled.
 func (c *Config) needsCluster() bool {
 	settings := c.AppRegistration()
-	certificate := c.AppCertificate()
-	if _, _, inSecret := certificate.AuthoritySecret(settings.Config().Endpoint); inSecret {
+	if _, _, inSecret := hosting.AuthoritySecret(&c.Certificate, hosting.Config(&settings).Endpoint); inSecret {
 		return true
 	}
 	if settings.Mode == registration.ModeAPI || c.Authentication.Mode == AuthenticationDelegated || c.Authentication.Metrics == AuthenticationDelegated {

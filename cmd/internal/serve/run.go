@@ -13,8 +13,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
-	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/internal/hosting/logging"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 )
 
 // lastSpans limits the time to export the last spans.
@@ -42,7 +41,7 @@ func Run(ctx context.Context, o Options) error {
 	var noCluster bool
 	var errClient error
 	settings.Client, noCluster, errClient = config.client(o.Version)
-	if err := errors.Join(err, errClient); err != nil {
+	if err := errors.Join(err, config.located(errClient)); err != nil {
 		return err
 	}
 	live := newLiveConfig(o.File, o.Given, config)
@@ -57,20 +56,28 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil { // the name is a constant, and the webhooks are set at run time
 		return err
 	}
-	log := logging.Settings{Level: config.Log.Level, Format: config.Log.Format, Verbosity: config.Log.Verbosity}
-	settings.Logger = log.Logger(o.Log)
-	tracer, shutdown, err := config.tracing().Start(ctx, Name, o.Version, settings.Logger)
+	settings.Logger = config.Log.Logger(o.Log)
+	tracer, shutdown, err := config.Tracing.Start(ctx, Name, o.Version, settings.Logger)
 	if err != nil {
 		return err
 	}
 	settings.Serving.Tracer = tracer
-	err = hosting.ByFlags(app.RunUntilSignal(ctx, settings))
+	err = app.RunUntilSignal(ctx, settings)
+	err = config.located(err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()
 	if late := shutdown(ctx); late != nil {
 		settings.Logger.Warn("the last traces were not sent", "error", late)
 	}
 	return err
+}
+
+// located names the flags of the fields that have problems, if there are flags.
+func (c *Config) located(err error) error {
+	if c.given == nil {
+		return err
+	}
+	return setting.ByFlags(c.given, err)
 }
 
 // app returns the application that serves.

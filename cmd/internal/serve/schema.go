@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 )
 
 // A Schema is a JSON Schema of draft 7, or a part of one.
@@ -49,7 +51,7 @@ func schemaOf(t reflect.Type, path string) Schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
 		return schemaOf(t.Elem(), path)
-	case t == reflect.TypeFor[metav1.Duration]():
+	case t == reflect.TypeFor[metav1.Duration](), t == reflect.TypeFor[time.Duration]():
 		return Schema{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`}
 	case t == reflect.TypeFor[json.RawMessage]():
 		return Schema{"type": "object"}
@@ -57,10 +59,8 @@ func schemaOf(t reflect.Type, path string) Schema {
 	switch t.Kind() {
 	case reflect.Struct:
 		properties := Schema{}
-		for _, field := range reflect.VisibleFields(t) {
-			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-				properties[name] = schemaOf(field.Type, strings.TrimPrefix(path+"."+name, "."))
-			}
+		for name, field := range setting.Fields(t) {
+			properties[name] = schemaOf(field.Type, strings.TrimPrefix(path+"."+name, "."))
 		}
 		return Schema{"type": "object", "additionalProperties": false, "properties": properties}
 	case reflect.Slice:
@@ -72,7 +72,7 @@ func schemaOf(t reflect.Type, path string) Schema {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return Schema{"type": "integer"}
 	default:
-		if known := choices[path]; len(known) > 0 {
+		if known := choices(path); len(known) > 0 {
 			return Schema{"enum": known}
 		}
 		return Schema{"type": "string"}

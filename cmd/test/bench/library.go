@@ -11,6 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	registrations "github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // serveLibrary is an application as a webhook author writes it, with the limits,
@@ -39,11 +40,9 @@ func serveLibrary(args []string) error {
 	}
 	settings := app.DefaultSettings()
 	settings.Registration.Mode = registrations.ModeNone
-	settings.Certificate = sallyport.CertificateSettings{
-		Source:   sallyport.SourceFiles,
-		CertFile: filepath.Join(o.certDir, certFile), KeyFile: filepath.Join(o.certDir, keyFile),
-	}
-	settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", o.port, "0"
+	settings.Certificate.Source = certificate.SourceFiles
+	settings.Certificate.CertFile, settings.Certificate.PrivateKeyFile = filepath.Join(o.certDir, certFile), filepath.Join(o.certDir, keyFile)
+	settings.Serving.BindAddress, settings.Serving.SecurePort, settings.Serving.MetricsBindAddress = "127.0.0.1", int32(o.port), "0"
 	endWithParent()
 	return app.RunUntilSignal(context.Background(), settings)
 }

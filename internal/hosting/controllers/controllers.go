@@ -24,6 +24,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/cached"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 	// Address is host:port for metrics and probes; empty if a listener shows them, see
 	// [Manager.ReadyChecks] and [Manager.LiveChecks].
 	Address  string
-	Election hosting.LeaderElectionSettings
+	Election registration.LeaderElectionSettings
 	// Changes are made to the manager's options, in this order.
 	Changes []func(*manager.Options)
 	// Kinds are kept in the manager's cache. Changed is called when one is filled.
@@ -67,7 +68,7 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 			"/readyz": http.StripPrefix("/readyz", &healthz.Handler{Checks: made.ready}),
 		}}
 	}
-	election := o.Election.Times()
+	election := o.Election
 	var err error
 	var stored cache.Options
 	newCache := cache.New
@@ -84,7 +85,7 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 		NewCache:                      newCache,
 		Metrics:                       metrics,
 		HealthProbeBindAddress:        "0",
-		LeaderElection:                o.Election.Enabled,
+		LeaderElection:                o.Election.LeaderElect,
 		LeaderElectionID:              o.Name,
 		LeaderElectionNamespace:       o.Election.Namespace,
 		LeaderElectionReleaseOnCancel: true,

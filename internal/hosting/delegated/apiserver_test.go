@@ -39,6 +39,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting/delegated"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 // The ways in which the test's API server authenticates itself.
@@ -88,7 +89,7 @@ func (c *callers) configure(t *testing.T) {
 		byNoReview:    {Token: "nobody-knows-it"},
 	}
 	for way, user := range users {
-		config.AuthInfos[fmt.Sprintf("127.0.0.1:%d", c.ports[way])] = user
+		config.AuthInfos[fmt.Sprintf("127.0.0.1:%d", int32(c.ports[way]))] = user
 	}
 	if err := clientcmd.WriteToFile(*config, c.file("kubeconfig")); err != nil {
 		t.Fatal(err)
@@ -233,16 +234,16 @@ func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 		app := application(t, way, server)
 		settings := app.DefaultSettings()
 		settings.Client, settings.Logger = config, slog.New(slog.DiscardHandler)
-		settings.Serving.BindAddress, settings.Serving.Port, settings.Serving.MetricsBindAddress = "127.0.0.1", c.ports[way], "0"
-		settings.Serving.DrainMin, settings.Serving.DrainMax = 0, 0
-		settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", c.ports[way])
+		settings.Serving.BindAddress, settings.Serving.SecurePort, settings.Serving.MetricsBindAddress = "127.0.0.1", int32(c.ports[way]), "0"
+		settings.Serving.DrainMin, settings.Serving.DrainTimeout = 0, 0
+		settings.Registration.URL = fmt.Sprintf("https://127.0.0.1:%d", int32(c.ports[way]))
 		settings.Authentication.Mode = "delegated"
 		if way == byToken {
 			settings.Serving.MetricsBindAddress, settings.Authentication.Metrics = fmt.Sprintf("127.0.0.1:%d", c.ports[metricsPort]), "delegated"
 		}
 		if way == byCertificate {
-			settings.Authentication = sallyport.AuthenticationSettings{
-				Mode: sallyport.AuthenticationClientCA, ClientCAFile: c.file("ca.crt"), ClientCommonNames: []string{"kube-apiserver-own"},
+			settings.Authentication = serving.AuthenticationSettings{
+				Mode: serving.AuthenticationClientCA, ClientCAFile: c.file("ca.crt"), ClientCommonNames: []string{"kube-apiserver-own"},
 			}
 		}
 		run(t, app, settings)

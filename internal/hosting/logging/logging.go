@@ -5,55 +5,51 @@
 package logging
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 
 	"github.com/go-logr/logr"
-	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
-
-	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 var (
-	logLevels  = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	levelNames = []string{"debug", "info", "warn", "error"}
-	logFormats = []string{"text", "json"}
+	logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	// Levels and Formats are the accepted values of the settings.
+	Levels  = []string{"debug", "info", "warn", "error"}
+	Formats = []string{"text", "json"}
 )
 
-// Settings configure logging.
+// Settings configure logging. Start from [DefaultSettings].
 type Settings struct {
-	// Level is debug, info, warn or error. Default info.
-	Level string
+	// Level is the minimum level of messages to log: debug, info, warn or error. Default
+	// info.
+	Level string `json:"level"`
 	// Format is text or json. Default text.
-	Format string
+	Format string `json:"format"`
 	// Verbosity is the log verbosity of Kubernetes' client libraries, 0 to 10. A value
-	// above 0 implies debug.
-	Verbosity int
+	// above 0 implies level debug. Default 0.
+	Verbosity int32 `json:"verbosity"`
 }
 
-// AddFlags binds the settings to flags. Their current values are the defaults.
-func (s *Settings) AddFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&s.Level, "log-level", cmp.Or(s.Level, "info"), "minimum `level` of messages to log: "+cli.OneOf(levelNames))
-	flags.StringVar(&s.Format, "log-format", cmp.Or(s.Format, "text"), "`format` of the log: "+cli.OneOf(logFormats))
-	flags.IntVarP(&s.Verbosity, "verbosity", "v", s.Verbosity,
-		"log `verbosity` of Kubernetes' client libraries, 0 to 10; above 0 implies --log-level debug")
-	cli.CompleteChoices(cmd, "log-level", levelNames)
-	cli.CompleteChoices(cmd, "log-format", logFormats)
-}
+// DefaultSettings returns the documented defaults.
+func DefaultSettings() Settings { return Settings{Level: "info", Format: "text"} }
 
-// Validate reports all problems, by the names of the flags.
-func (s *Settings) Validate() error {
-	errs := []error{cli.Choice("log-level", s.Level, levelNames), cli.Choice("log-format", s.Format, logFormats)}
-	if s.Verbosity < 0 {
-		errs = append(errs, fmt.Errorf("--verbosity %d: must be 0 or more", s.Verbosity))
+// Validate reports every problem below a path.
+func (s *Settings) Validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !slices.Contains(Levels, s.Level) {
+		errs = append(errs, field.NotSupported(path.Child("level"), s.Level, Levels))
 	}
-	return errors.Join(errs...)
+	if !slices.Contains(Formats, s.Format) {
+		errs = append(errs, field.NotSupported(path.Child("format"), s.Format, Formats))
+	}
+	if s.Verbosity < 0 {
+		errs = append(errs, field.Invalid(path.Child("verbosity"), s.Verbosity, "must not be negative"))
+	}
+	return errs
 }
 
 // Logger returns a logger that writes to out, and makes it the default of slog and of

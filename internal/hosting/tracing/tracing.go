@@ -20,14 +20,15 @@ import (
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 )
 
-// Settings are those of the TracingConfiguration of kube-apiserver (KEP-647).
+// Settings configure where spans are exported. They are those of kube-apiserver's
+// TracingConfiguration (KEP-647).
 type Settings struct {
-	// Endpoint is host:port of a collector that speaks OTLP over gRPC without TLS. Empty
-	// means that nothing is traced.
-	Endpoint string
-	// SamplingRatePerMillion is how many of a million calls without a trace context are
-	// traced. Other calls follow the caller's sampling decision.
-	SamplingRatePerMillion int32
+	// Endpoint is the host:port of an OpenTelemetry collector (OTLP over gRPC, without
+	// TLS). If empty, nothing is exported.
+	Endpoint string `json:"endpoint,omitempty"`
+	// SamplingRatePerMillion is the number of calls to trace per million calls that their
+	// caller does not trace. Calls that kube-apiserver traces are always traced. Default 0.
+	SamplingRatePerMillion int32 `json:"samplingRatePerMillion"`
 }
 
 // Validate reports all problems, by the JSON names of the fields below a path.

@@ -6,34 +6,42 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
-// Flags choose an authority in a cluster. Server and Certificates start as the default settings of
-// the server.
+// Flags choose an authority in a cluster. Registration and Certificate start as the default settings
+// of the server.
 type Flags struct {
 	cluster.Flags
-	Server       hosting.RegistrationSettings
-	Certificates hosting.CertificateSettings
+	Registration registration.Settings `json:"registration"`
+	Certificate  certificate.Settings  `json:"certificate"`
+
+	flags *pflag.FlagSet
 }
 
 // AddFlags adds the flags.
 func (f *Flags) AddFlags(cmd *cobra.Command) {
 	f.Flags.AddFlags(cmd)
-	flags := cmd.Flags()
+	f.Registration.Service, f.Certificate.AuthoritySecret, f.flags = "", "", cmd.Flags()
 	cli.AddFlagGroup(cmd, "Authority", func() {
-		flags.StringVar(&f.Server.Service, "service", "", "the Service of the server, `namespace/name[:port]`; the authority is the Secret "+f.Certificates.DefaultSecret+" in its namespace")
-		flags.StringVar(&f.Certificates.Secret, "authority-secret", "", "the Secret of the authority, `namespace/name`, if the server runs with this flag")
+		setting.Bind(cmd, f, setting.Flag{Name: "service", Field: "registration.service",
+			Usage: "the Service of the server, `namespace/name[:port]`; the authority is the Secret " + f.Certificate.DefaultSecret + " in its namespace"})
+		setting.Bind(cmd, f, setting.Flag{Name: "authority-secret", Field: "certificate.authoritySecret",
+			Usage: "the Secret of the authority, `namespace/name`, if the server runs with this flag"})
 	})
 }
 
 // Named reports whether the flags identify an authority.
 func (f *Flags) Named() bool {
-	return f.Certificates.Secret != "" || f.Server.Service != ""
+	return f.Certificate.AuthoritySecret != "" || f.Registration.Service != ""
 }
 
 // Validate reports every problem of the flags; they must identify an authority.
@@ -46,16 +54,12 @@ func (f *Flags) Validate() error {
 
 // ValidateGiven reports every problem of the flags that were given.
 func (f *Flags) ValidateGiven() error {
-	errs := []error{f.Certificates.ValidateSource()}
-	if f.Server.Service != "" {
-		errs = append(errs, f.Server.ValidateEndpoint())
-	}
-	return hosting.ByFlags(errors.Join(errs...))
+	return setting.ByFlags(f.flags, setting.Join(hosting.ValidateReferences(&f.Registration, &f.Certificate)))
 }
 
 // Authority opens the authority that the validated flags identify.
 func (f *Flags) Authority() (Authority, error) {
-	namespace, name, _ := f.Certificates.AuthoritySecret(f.Server.Config().Endpoint)
+	namespace, name, _ := hosting.AuthoritySecret(&f.Certificate, hosting.Config(&f.Registration).Endpoint)
 	config, err := f.ClientConfig()
 	if err != nil {
 		return Authority{}, err

@@ -301,7 +301,7 @@ func TestObjectsOfAClusterAreCheckedOnARealAPIServer(t *testing.T) {
 		}
 	}
 	config := sallyporttest.Start(t, app, sallyporttest.WithSettings(func(s *sallyport.Settings) {
-		s.Serving.BindAddress, port = address, s.Serving.Port
+		s.Serving.BindAddress, port = address, int(s.Serving.SecurePort)
 		s.Registration.URL = fmt.Sprintf("https://%s:%d", address, port)
 	})).Config
 	kubeconfig := sallyporttest.Kubeconfig(t, config)

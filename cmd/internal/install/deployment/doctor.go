@@ -39,7 +39,7 @@ func Doctor() doctor.Options {
 func expected(of *doctor.Installation) (*serve.Config, error) {
 	config := serve.Default()
 	config.Registration.Service, config.Registration.Name = of.Registration.Service, of.Registration.Name
-	config.Certificate.AuthoritySecret = of.Certificate.Secret
+	config.Certificate.AuthoritySecret = of.Certificate.AuthoritySecret
 	config.Controllers = nil // it is unknown whether they run, and so which permissions they need
 	var registered []string
 	for _, b := range serve.Builtins() {

@@ -10,13 +10,13 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
-	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 func TestDoctorExpectsTheRightsOfRegisteredWebhooks(t *testing.T) {
 	registered := func(names ...string) *doctor.Installation {
-		of := &doctor.Installation{Registration: hosting.RegistrationSettings{Name: "hooks", Service: "store/web"}, ServiceAccount: "sallyport"}
+		of := &doctor.Installation{Registration: registration.Settings{Name: "hooks", Service: "store/web"}, ServiceAccount: "sallyport"}
 		for _, name := range names {
 			of.Webhooks = append(of.Webhooks, cluster.Webhook{Name: name})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -159,17 +160,16 @@ func (m *Manifests) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if webhooks, err = settings.Apply(webhooks); err != nil {
+	if webhooks, err = hosting.Apply(&settings, webhooks); err != nil {
 		return nil, err
 	}
 	if m.Static {
-		return registration.StaticManifests(settings.Config(), webhooks, caBundle)
+		return registration.StaticManifests(m.registration(), webhooks, caBundle)
 	}
-	return registration.Manifests(settings.Config(), webhooks, caBundle)
+	return registration.Manifests(m.registration(), webhooks, caBundle)
 }
 
 // registration returns the registration settings of the configuration.
 func (m *Manifests) registration() registration.Config {
-	settings := m.Server.AppRegistration()
-	return settings.Config()
+	return hosting.Config(&m.Server.Registration)
 }

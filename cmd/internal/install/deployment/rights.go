@@ -13,7 +13,7 @@ import (
 // Rights returns exactly the permissions of a server with this configuration.
 func Rights(c *serve.Config, serviceAccount string) install.Rights {
 	rights := install.Rights{
-		Registration: c.AppRegistration(), Certificate: c.AppCertificate(), LeaderElection: c.AppLeaderElection(), ServiceAccount: serviceAccount,
+		Registration: c.AppRegistration(), Certificate: c.Certificate, LeaderElection: c.LeaderElection, ServiceAccount: serviceAccount,
 		Rules: c.Rights(), RulesIn: c.RightsIn(),
 	}
 	if c.Has("poddefault") && rights.Registration.Mode == registration.ModeAPI {

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
-	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install"
+	"github.com/sallyport-io/sallyport/serving"
 )
 
 // configRoot is the folder in the container for the files that the pods read.
@@ -47,8 +47,7 @@ func (w *Workload) AddFlags(flags *pflag.FlagSet) {
 }
 
 func (w *Workload) validate(m *Manifests) error {
-	registration, certificate := m.Server.AppRegistration(), m.Server.AppCertificate()
-	errs := []error{w.Workload.Validate(&registration, &certificate, m.Server.Authentication.Mode)}
+	errs := []error{w.Workload.Validate(m.Server.Hosting())}
 	for _, problem := range validation.IsValidPortNum(int(w.SecurePort)) {
 		errs = append(errs, fmt.Errorf("--secure-port %d: %s", w.SecurePort, problem))
 	}
@@ -60,12 +59,12 @@ func (w *Workload) validate(m *Manifests) error {
 
 // objects returns the objects in the order of their creation.
 func (w *Workload) objects(m *Manifests) ([]runtime.Object, error) {
-	config, settings := m.registration(), m.Server.AppServing()
+	config, settings := m.registration(), m.Server.Serving
 	pods := install.Pods{
 		Workload: w.Workload, Namespace: config.Endpoint.Service.Namespace, Name: config.Name, Labels: m.podLabels(), Container: "sallyport",
 		ServiceAccount: m.ServiceAccount, Args: append([]string{"serve"}, serve.Given(m.Given)...), Folder: configRoot,
-		SecurePort: w.SecurePort, MetricsPort: metricsPortNumber, MetricsTLS: m.Server.Authentication.Metrics != hosting.AuthenticationNone,
-		Drain: settings.DrainMax, Timeout: time.Duration(m.Server.Registration.TimeoutSeconds) * time.Second, Resources: install.DefaultResources(),
+		SecurePort: w.SecurePort, MetricsPort: metricsPortNumber, MetricsTLS: m.Server.Authentication.Metrics != serving.AuthenticationNone,
+		Drain: settings.DrainTimeout, Timeout: time.Duration(m.Server.Registration.TimeoutSeconds) * time.Second, Resources: install.DefaultResources(),
 	}
 	if !m.Given.Changed("priority-class") && m.Server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && m.Server.Settings.PodDefault.Guard != serve.GuardBackstop {
 		pods.PriorityClass = ""

@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
-	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 // unreachable are options for a cluster that does not answer.
 func unreachable() *Options {
 	return &Options{
-		Config: &rest.Config{Host: "https://127.0.0.1:1"}, Version: "v0", Doctor: doctor.Options{Registration: hosting.RegistrationSettings{Name: "sallyport"}},
+		Config: &rest.Config{Host: "https://127.0.0.1:1"}, Version: "v0", Doctor: doctor.Options{Registration: registration.Settings{Name: "sallyport"}},
 	}
 }
 

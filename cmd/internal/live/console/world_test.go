@@ -28,7 +28,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/config/crd"
-	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -89,7 +89,7 @@ func (w *world) configOf(t *testing.T, user string) *rest.Config {
 // options are those of a local console of a user.
 func (w *world) options(user string) *Options {
 	o := &Options{Config: rest.CopyConfig(w.config), Version: "v0", Dataset: dataset.DefaultSettings(), Doctor: doctor.Options{
-		Program: "sallyport", Registration: hosting.RegistrationSettings{Name: "sallyport"}, MetricsPort: doctor.DefaultMetricsPort,
+		Program: "sallyport", Registration: registration.Settings{Name: "sallyport"}, MetricsPort: doctor.DefaultMetricsPort,
 	}, Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 		return []admission.Webhook{webhook}, err

@@ -55,7 +55,7 @@ func (d *doctor) checkCallers(ctx context.Context) {
 	case open.ClientConfig.URL != nil && loopbackHost(d.url().Hostname()):
 		d.OK(check, "callers need not authenticate, but only processes on the host of the API server reach the server")
 	default:
-		d.Fix(check, "restrict who may call, see docs/security.md; "+d.Serve+" --private-paths=true needs nothing else once every replica runs this version",
+		d.Fix(check, "restrict who may call, see docs/security.md; "+d.Serve+" --private-paths=Always needs nothing else once every replica runs this version",
 			"any caller that reaches the port may call %s, whose answers disclose %s", open.Name, d.Discloses)
 	}
 }

@@ -139,7 +139,7 @@ func (d *doctor) hidden(check string, err error) {
 // not a Secret.
 func (d *doctor) authority() (of authority.Authority, ok bool) {
 	of.Clients = &hosting.Clients{Secrets: d.Client.CoreV1(), Leases: d.Client.CoordinationV1(), Configurations: d.Client.AdmissionregistrationV1()}
-	of.Namespace, of.Name, ok = d.Certificate.AuthoritySecret(d.Registration.Config().Endpoint)
+	of.Namespace, of.Name, ok = hosting.AuthoritySecret(&d.Certificate, hosting.Config(&d.Registration).Endpoint)
 	if s := d.service(); !ok && s != nil {
 		of.Namespace, of.Name, ok = s.Namespace, d.Certificate.DefaultSecret, true
 	}

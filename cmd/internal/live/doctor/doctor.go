@@ -23,6 +23,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // A Status is the outcome of a check.
@@ -65,8 +67,8 @@ type Options struct {
 	Also func(context.Context, *Installation, *Report)
 	// Registration and Certificate are the server's known settings. If Service is empty, doctor
 	// finds it in the webhook configurations that Registration.Name selects.
-	Registration hosting.RegistrationSettings
-	Certificate  hosting.CertificateSettings
+	Registration registration.Settings
+	Certificate  certificate.Settings
 	// ServiceAccount is the server's service account: a name in the namespace of the Service,
 	// or namespace/name.
 	ServiceAccount string
@@ -88,8 +90,8 @@ type Installation struct {
 	Cluster *cluster.Cluster
 	// Registration and Certificate come from [Options], with the Service or the URL that the
 	// webhook configurations name. Both are empty if they are unknown.
-	Registration hosting.RegistrationSettings
-	Certificate  hosting.CertificateSettings
+	Registration registration.Settings
+	Certificate  certificate.Settings
 	// ServiceAccount is the name of the server's service account, without its namespace.
 	ServiceAccount string
 	// Webhooks are the registered webhooks. WebhooksErr says why they could not be read.
@@ -253,7 +255,7 @@ func (d *doctor) installation() *Installation {
 // service returns the Service from the options or from the configurations. It is nil if the
 // server is reached by a URL or unknown.
 func (d *doctor) service() *admissionregistrationv1.ServiceReference {
-	if s := d.Registration.Config().Endpoint.Service; s != nil {
+	if s := hosting.Config(&d.Registration).Endpoint.Service; s != nil {
 		port := s.Port
 		if port == 0 {
 			port = 443

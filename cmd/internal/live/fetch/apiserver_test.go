@@ -66,8 +66,8 @@ func start(t *testing.T, config *rest.Config, certificate *tls.Certificate, rece
 		t.Fatal(err)
 	}
 	options := serving.DefaultOptions()
-	options.BindAddress, options.Port, options.MetricsBindAddress = "127.0.0.1", 0, "127.0.0.1:0"
-	options.DrainMin, options.DrainMax, options.Logger = 0, 0, discard
+	options.BindAddress, options.SecurePort, options.MetricsBindAddress = "127.0.0.1", 0, "127.0.0.1:0"
+	options.DrainMin, options.DrainTimeout, options.Logger = 0, 0, discard
 	options.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
 	options.AuthenticateMetrics, options.ClientCertificates = readers.Authenticate, true
 	options.MetricsRoutes = map[string]http.Handler{recording.RecentPath: r.recorder.Recent()}

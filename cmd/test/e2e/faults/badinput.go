@@ -41,7 +41,7 @@ func badInput(ctx context.Context, c *cluster, _ int, out *result) error {
 	if err != nil {
 		return err
 	}
-	live, err := c.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
+	live, err := c.deploy(ctx, 2, "--private-paths=Never") // the attacker knows the path
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (c *cluster) hoarding() time.Duration {
 
 // deployLimited is deploy of one replica with the memory that the container has.
 func (c *cluster) deployLimited(ctx context.Context) ([]*replica, error) {
-	r, err := c.startLimited("--private-paths=false") // who knows them not gets no further than to a 404
+	r, err := c.startLimited("--private-paths=Never") // who knows them not gets no further than to a 404
 	if err != nil {
 		return nil, err
 	}

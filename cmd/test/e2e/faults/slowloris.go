@@ -17,7 +17,7 @@ func slowloris(ctx context.Context, c *cluster, _ int, out *result) error {
 	if c.settings.short {
 		sockets, length = 500, 12*time.Second
 	}
-	live, err := c.deploy(ctx, 2, "--private-paths=false") // the attacker knows the path
+	live, err := c.deploy(ctx, 2, "--private-paths=Never") // the attacker knows the path
 	if err != nil {
 		return err
 	}

@@ -113,8 +113,8 @@ var variants = map[string]variant{
 	"callers and readers whom the API server allows": {
 		values: "{authentication: {mode: delegated}, metrics: {authentication: delegated, serviceMonitor: {enabled: true}}}",
 	},
-	"private paths":                   {values: "authentication: {privatePaths: true}"},
-	"paths for everybody":             {values: "authentication: {privatePaths: false}"},
+	"private paths":                   {values: "authentication: {privatePaths: Always}"},
+	"paths for everybody":             {values: "authentication: {privatePaths: Never}"},
 	"paths for some":                  {values: "authentication: {privatePaths: some}", refused: "privatePaths"},
 	"a log in JSON":                   {values: "log: {level: debug, format: json}"},
 	"a shorter drain":                 {values: "drain: {minSeconds: 5, maxSeconds: 30}"},

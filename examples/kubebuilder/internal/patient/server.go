@@ -17,6 +17,6 @@ import (
 // terminationGracePeriodSeconds of the pod.
 func NewServer(options webhook.Options) (webhook.Server, error) {
 	limits := controllerruntime.ServingOptions()
-	limits.DrainMax = 95 * time.Second
+	limits.DrainTimeout = 95 * time.Second
 	return controllerruntime.New(controllerruntime.Options{Options: options, Serving: &limits})
 }

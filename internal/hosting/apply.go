@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hosting
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/conversion"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
+	"github.com/sallyport-io/sallyport/internal/wire"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
+	"github.com/sallyport-io/sallyport/registration"
+)
+
+// Config is the configuration of registration. The settings must be valid.
+func Config(s *registration.Settings) registration.Config {
+	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}}
+	if service, err := ParseService(s.Service); err == nil {
+		config.Endpoint.Service = service
+	}
+	if service, err := ParseService(s.ConversionService); err == nil { // otherwise it is empty
+		config.ConversionEndpoint = &registration.Endpoint{Service: service}
+	}
+	return config
+}
+
+// Apply returns the definitions with the settings applied.
+func Apply(s *registration.Settings, webhooks []admission.Webhook) ([]admission.Webhook, error) {
+	selector, err := selectorOf(s)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	out := slices.Clone(webhooks)
+	for i := range out {
+		w := &out[i]
+		w.NamespaceSelector = selectors.Both(w.NamespaceSelector, selector)
+		excludeOwnPods(s, w)
+		w.AllowWedge = cmp.Or(w.AllowWedge, s.AllowWedge)
+		w.FailurePolicy = cmp.Or(admissionregistrationv1.FailurePolicyType(s.FailurePolicy), w.FailurePolicy)
+		w.TimeoutSeconds = cmp.Or(s.TimeoutSeconds, w.TimeoutSeconds)
+		if len(s.ReviewVersions) > 0 {
+			w.ReviewVersions = s.ReviewVersions
+		}
+		if s.Adjust != nil {
+			s.Adjust(w)
+		}
+		errs = append(errs, w.Validate())
+	}
+	return out, errors.Join(errs...)
+}
+
+// selectorOf excludes namespaces that must work without the webhooks, first of all the
+// server's own: otherwise it could not be restarted.
+func selectorOf(s *registration.Settings) (*metav1.LabelSelector, error) {
+	selector, err := metav1.ParseToLabelSelector(s.NamespaceSelector)
+	if err != nil {
+		return nil, fmt.Errorf("registration.namespaceSelector: %w", err)
+	}
+	excluded := slices.Clone(s.ExcludedNamespaces)
+	if namespace, _, ok := strings.Cut(s.Service, "/"); ok && !s.SharedNamespace {
+		excluded = append(excluded, namespace)
+	}
+	slices.Sort(excluded)
+	if excluded = slices.Compact(excluded); len(excluded) > 0 {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: excluded,
+		})
+	}
+	return selector, nil
+}
+
+// Conversions returns the conversion stanzas to register for converters.
+func Conversions(converters []conversion.Converter) []registration.Conversion {
+	out := make([]registration.Conversion, 0, len(converters))
+	for _, converter := range converters {
+		out = append(out, ConversionOf(converter.CRD()))
+	}
+	return out
+}
+
+// ConversionOf returns the conversion stanza to register for a definition.
+func ConversionOf(crd string) registration.Conversion {
+	return registration.Conversion{CRD: crd, Path: wire.ConversionPath, ReviewVersions: reviewversion.All()}
+}

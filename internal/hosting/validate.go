@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hosting
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/sallyport-io/sallyport/internal/hosting/logging"
+	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
+	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/serving"
+	"github.com/sallyport-io/sallyport/serving/certificate"
+)
+
+// The values of settings.
+var (
+	registrationModes   = []string{string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)}
+	failurePolicies     = []string{string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)}
+	foreignTerms        = []string{ForeignTermsKeep, ForeignTermsRefuse}
+	certificateSources  = []string{certificate.SourceAuthority, certificate.SourceFiles}
+	privatePathsChoices = []string{PrivatePathsAuto, PrivatePathsAlways, PrivatePathsNever}
+)
+
+// Choices returns the accepted values of a field; nil if it accepts others.
+func Choices(path string, modes []string) []string {
+	return map[string][]string{
+		"registration.mode": registrationModes, "registration.failurePolicy": failurePolicies, "registration.reviewVersions": reviewversion.All(),
+		"registration.foreignTerms": foreignTerms, "certificate.source": certificateSources,
+		"authentication.mode": modes, "authentication.metrics": metricsModes(modes), "authentication.privatePaths": privatePathsChoices,
+		"log.level": logging.Levels, "log.format": logging.Formats,
+	}[path]
+}
+
+// Validate reports every problem, by path. It is the only validation of these settings: a file, a
+// flag and a Go value with the same problem have the same error.
+func (s Settings) Validate() field.ErrorList {
+	v := &validator{settings: s}
+	v.registration(field.NewPath("registration"))
+	v.endpoint(field.NewPath("registration"))
+	v.certificate(field.NewPath("certificate"))
+	v.authentication(field.NewPath("authentication"))
+	v.leaderElection(field.NewPath("leaderElection"))
+	return append(v.errs, s.Serving.Validate(field.NewPath("serving"))...)
+}
+
+// ValidateLeaderElection is Validate for a process that serves no webhooks.
+func (s Settings) ValidateLeaderElection() field.ErrorList {
+	v := &validator{settings: s}
+	v.leaderElection(field.NewPath("leaderElection"))
+	return v.errs
+}
+
+// ValidateReferences validates the Service and the Secret, which may both be empty.
+func ValidateReferences(r *registration.Settings, c *certificate.Settings) field.ErrorList {
+	v := &validator{}
+	if r.Service != "" {
+		v.service(field.NewPath("registration", "service"), r.Service)
+	}
+	v.secret(field.NewPath("certificate", "authoritySecret"), c.AuthoritySecret)
+	return v.errs
+}
+
+// validator collects the problems of settings.
+type validator struct {
+	settings Settings
+	errs     field.ErrorList
+}
+
+func (v *validator) invalid(path *field.Path, value any, detail string) {
+	if d, ok := value.(time.Duration); ok {
+		value = d.String()
+	}
+	v.errs = append(v.errs, field.Invalid(path, value, detail))
+}
+
+func (v *validator) required(path *field.Path, detail string) {
+	v.errs = append(v.errs, field.Required(path, detail))
+}
+
+func (v *validator) forbidden(path *field.Path, detail string) {
+	v.errs = append(v.errs, field.Forbidden(path, detail))
+}
+
+func (v *validator) choice(path *field.Path, value string) {
+	if known := Choices(path.String(), v.settings.Modes); !slices.Contains(known, value) {
+		v.errs = append(v.errs, field.NotSupported(path, value, known))
+	}
+}
+
+// problems adds the messages of a Kubernetes validation function.
+func (v *validator) problems(path *field.Path, value string, found []string) {
+	if len(found) > 0 {
+		v.invalid(path, value, strings.Join(found, "; "))
+	}
+}
+
+func (v *validator) registration(path *field.Path) {
+	r := v.settings.Registration
+	v.choice(path.Child("mode"), string(r.Mode))
+	v.staticManifests(path)
+	if r.Owner != "" {
+		if r.Mode != registration.ModeAPI {
+			v.forbidden(path.Child("owner"), "only with the mode api")
+		}
+		// Names of RBAC objects only need to be valid path segments.
+		kind, name, _ := strings.Cut(r.Owner, "/")
+		if !strings.EqualFold(kind, "clusterrole") || name == "" || len(content.IsPathSegmentName(name)) > 0 {
+			v.invalid(path.Child("owner"), r.Owner, "write clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped")
+		}
+	}
+	// The rest of the configuration is valid, so any error is about the name.
+	if err := (registration.Config{Name: r.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}).Validate(); err != nil {
+		v.invalid(path.Child("name"), r.Name, strings.TrimPrefix(err.Error(), "name "+strconv.Quote(r.Name)+": "))
+	}
+	if _, err := metav1.ParseToLabelSelector(r.NamespaceSelector); err != nil {
+		v.invalid(path.Child("namespaceSelector"), r.NamespaceSelector, err.Error())
+	}
+	for i, namespace := range r.ExcludedNamespaces {
+		v.problems(path.Child("excludedNamespaces").Index(i), namespace, validation.IsDNS1123Label(namespace))
+	}
+	v.problems(path.Child("ownPods"), r.OwnPods, OwnPodsProblems(r.OwnPods))
+	if r.FailurePolicy != "" {
+		v.choice(path.Child("failurePolicy"), r.FailurePolicy)
+	}
+	v.choice(path.Child("foreignTerms"), r.ForeignTerms)
+	if r.ForeignTerms == ForeignTermsRefuse && r.Mode != registration.ModeAPI {
+		v.forbidden(path.Child("foreignTerms"), "only with the mode api: otherwise the server does not write the configurations")
+	}
+	if r.TimeoutSeconds < 0 || r.TimeoutSeconds > 30 {
+		v.invalid(path.Child("timeoutSeconds"), r.TimeoutSeconds, "the API server allows 1 to 30 seconds")
+	}
+	versions := path.Child("reviewVersions")
+	for i, version := range r.ReviewVersions {
+		if known := reviewversion.All(); !slices.Contains(known, version) {
+			v.errs = append(v.errs, field.NotSupported(versions.Index(i), version, known))
+		}
+		if slices.Contains(r.ReviewVersions[:i], version) {
+			v.errs = append(v.errs, field.Duplicate(versions.Index(i), version))
+		}
+	}
+}
+
+func (v *validator) staticManifests(path *field.Path) {
+	r, dir := v.settings.Registration, path.Child("staticManifestsDir")
+	switch {
+	case r.Mode != registration.ModeManifest:
+		if r.StaticManifestsDir != "" {
+			v.forbidden(dir, "only with the mode manifest")
+		}
+		return
+	case r.StaticManifestsDir == "":
+		v.required(dir, "the mode manifest writes there")
+	case !filepath.IsAbs(r.StaticManifestsDir):
+		v.invalid(dir, r.StaticManifestsDir, "must be an absolute path")
+	}
+	if r.Service != "" {
+		v.forbidden(path.Child("service"), "the mode manifest needs url: kube-apiserver takes no Service in static manifests")
+	}
+}
+
+// endpoint validates the addresses. With certificate files and no registration, the server needs
+// none.
+func (v *validator) endpoint(path *field.Path) {
+	r := v.settings.Registration
+	switch {
+	case r.Service == "" && r.URL == "":
+		if r.Mode != registration.ModeNone || v.settings.Certificate.Source != certificate.SourceFiles {
+			v.required(path.Child("service"), "set it or url: the API server must know where the webhooks are")
+		}
+	case r.Service != "" && r.URL != "":
+		v.forbidden(path.Child("url"), "not together with service, which is for a server in the cluster")
+	case r.URL != "":
+		if err := (registration.Endpoint{URL: r.URL}).Validate(); err != nil {
+			v.invalid(path.Child("url"), field.OmitValueType{}, err.Error()) // it may contain a password
+		}
+	default:
+		v.service(path.Child("service"), r.Service)
+	}
+	if r.ConversionService == "" {
+		return
+	}
+	if r.Service == "" {
+		v.forbidden(path.Child("conversionService"), "requires service; with url, converters are called there too")
+		return
+	}
+	v.service(path.Child("conversionService"), r.ConversionService)
+}
+
+func (v *validator) service(path *field.Path, value string) {
+	service, err := ParseService(value)
+	if err == nil {
+		err = registration.Endpoint{Service: service}.Validate()
+	}
+	if err != nil {
+		v.invalid(path, value, err.Error())
+	}
+}
+
+func (v *validator) secret(path *field.Path, value string) {
+	namespace, name, _ := strings.Cut(value, "/")
+	if value != "" && (len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
+		v.invalid(path, value, "write NAMESPACE/NAME, for example sallyport-system/sallyport-authority")
+	}
+}
+
+func (v *validator) certificate(path *field.Path) {
+	c := v.settings.Certificate
+	v.choice(path.Child("source"), c.Source)
+	secret := path.Child("authoritySecret")
+	v.secret(secret, c.AuthoritySecret)
+	files := []struct{ name, value string }{{"certFile", c.CertFile}, {"privateKeyFile", c.PrivateKeyFile}, {"caFile", c.CAFile}}
+	switch c.Source {
+	case certificate.SourceFiles:
+		if c.AuthoritySecret != "" {
+			v.forbidden(secret, "only with the source authority")
+		}
+		for _, file := range files[:2] {
+			if file.value == "" {
+				v.required(path.Child(file.name), "the source files needs it")
+			}
+		}
+	case certificate.SourceAuthority:
+		for _, file := range files {
+			if file.value != "" {
+				v.forbidden(path.Child(file.name), "only with the source files")
+			}
+		}
+		for _, d := range []struct {
+			name  string
+			value time.Duration
+		}{{"lifetime", c.Lifetime}, {"caLifetime", c.CALifetime}, {"caPropagation", c.CAPropagation}} {
+			if d.value <= 0 {
+				v.invalid(path.Child(d.name), d.value, "must be positive")
+			}
+		}
+		if c.Lifetime > c.CALifetime && c.CALifetime > 0 {
+			v.invalid(path.Child("lifetime"), c.Lifetime, "must be at most caLifetime, "+c.CALifetime.String())
+		}
+	}
+}
+
+func (v *validator) authentication(path *field.Path) {
+	a := v.settings.Authentication
+	v.choice(path.Child("mode"), a.Mode)
+	file := path.Child("clientCAFile")
+	switch {
+	case a.Mode != serving.AuthenticationClientCA:
+		if a.ClientCAFile != "" {
+			v.forbidden(file, "only with the mode client-ca")
+		}
+		if len(a.ClientCommonNames) > 0 {
+			v.forbidden(path.Child("clientCommonNames"), "only with the mode client-ca")
+		}
+	case a.ClientCAFile == "":
+		v.required(file, "the mode client-ca needs it")
+	}
+	v.choice(path.Child("metrics"), a.Metrics)
+	if a.Metrics != serving.AuthenticationNone && !v.settings.Serving.ServesMetrics() {
+		v.forbidden(path.Child("metrics"), "serving.metricsBindAddress disables metrics")
+	}
+	v.choice(path.Child("privatePaths"), a.PrivatePaths)
+	if a.PrivatePaths != PrivatePathsAlways {
+		return
+	}
+	if v.settings.Certificate.Source == certificate.SourceFiles {
+		v.forbidden(path.Child("privatePaths"), "needs the certificate source authority, whose keys make the paths")
+	}
+	if v.settings.Registration.Mode == registration.ModeNone {
+		v.forbidden(path.Child("privatePaths"), "needs the registration mode api: only the server knows the paths")
+	}
+}
+
+func (v *validator) leaderElection(path *field.Path) {
+	e := v.settings.LeaderElection
+	if e.Namespace != "" {
+		v.problems(path.Child("namespace"), e.Namespace, validation.IsDNS1123Label(e.Namespace))
+	}
+	if !e.LeaderElect {
+		return
+	}
+	if e.LeaseDuration <= e.RenewDeadline {
+		v.invalid(path.Child("leaseDuration"), e.LeaseDuration, "must be longer than renewDeadline, "+e.RenewDeadline.String())
+	}
+	if least := time.Duration(leaderelection.JitterFactor * float64(e.RetryPeriod)); e.RenewDeadline <= least {
+		v.invalid(path.Child("renewDeadline"), e.RenewDeadline, "must be longer than "+least.String()+", which is retryPeriod and a fifth")
+	}
+	if e.RetryPeriod <= 0 {
+		v.invalid(path.Child("retryPeriod"), e.RetryPeriod, "must be positive")
+	}
+}
