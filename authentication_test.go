@@ -22,7 +22,7 @@ func TestProblemsInAuthenticationsAreNamed(t *testing.T) {
 	}{
 		"no function":          {[]Option{WithAuthentication("a", nil)}, "name and function"},
 		"no name":              {[]Option{WithAuthentication("", nobody)}, "name and function"},
-		"one that is built in": {[]Option{WithAuthentication("none", nobody)}, `"none" is there twice`},
+		"one that is built in": {[]Option{WithAuthentication("None", nobody)}, `"None" is there twice`},
 		"one twice":            {[]Option{WithAuthentication("a", nobody), WithAuthentication("a", nobody)}, `"a" is there twice`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/certificate"
@@ -110,7 +111,7 @@ func TestAComponentDeclaresAllItsWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := app.DefaultSettings()
-	settings.Client, settings.Registration.Mode, settings.Registration.URL = &rest.Config{Host: "https://192.0.2.1"}, "none", "https://192.0.2.2"
+	settings.Client, settings.Registration.Mode, settings.Registration.URL = &rest.Config{Host: "https://192.0.2.1"}, registration.ModeNone, "https://192.0.2.2"
 	settings.Certificate.Source, settings.Certificate.CertFile, settings.Certificate.PrivateKeyFile = certificate.SourceFiles, "tls.crt", "tls.key"
 	if err := app.Run(t.Context(), settings); err == nil || !strings.Contains(err.Error(), "component till has webhooks that it does not declare") {
 		t.Errorf("it runs: %v", err)

@@ -103,8 +103,8 @@ func TestManifestsOfAnApplication(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"registered-by-itself": {"--service", "shop/hatter"},
-		"registered-by-others": {"--service", "shop/hatter:9443", "--conversion-service", "shop/hatter-conversion", "--registration", "none",
-			"--certificate-source", "files", "--ca-file", ca},
+		"registered-by-others": {"--service", "shop/hatter:9443", "--conversion-service", "shop/hatter-conversion", "--registration", "None",
+			"--certificate-source", "Files", "--ca-file", ca},
 		"outside":           {"--url", "https://192.0.2.1:9443", "--part", "rbac"},
 		"one-replica":       {"--service", "shop/hatter", "--leader-elect=false", "--service-account", "milliner", "--part", "rbac"},
 		"lease-elsewhere":   {"--service", "shop/hatter", "--leader-election-namespace", "leases", "--part", "rbac"},
@@ -112,7 +112,7 @@ func TestManifestsOfAnApplication(t *testing.T) {
 		"everything": {"--service", "shop/hatter", "--part", "namespace,crd,rbac,service,workload", "--image", "registry.example.com/hatter:v1",
 			"--log-format", "json", "--excluded-namespaces", "kube-system,kube-node-lease"},
 		"everything-registered-by-others": {"--service", "shop/hatter:9443", "--part", "namespace,crd,rbac,service,workload,configurations",
-			"--image", "registry.example.com/hatter:v1", "--registration", "none", "--certificate-source", "files", "--tls-secret", "hatter-tls",
+			"--image", "registry.example.com/hatter:v1", "--registration", "None", "--certificate-source", "Files", "--tls-secret", "hatter-tls",
 			"--own-pods", "app=hatter", "--shared-namespace", "--metrics-bind-address", "127.0.0.1:8080", "--webhook-timeout", "5",
 			"--drain-timeout", "20s", "--replicas", "3", "--memory-limit", "1Gi", "--annotation", "cert-manager.io/inject-ca-from=shop/hatter", "--label", "team=millinery", "--priority-class", "system-cluster-critical"},
 		"webhooks-alone": {"--service", "shop/hatter", "--part", "rbac,service,workload", "--image", "registry.example.com/hatter:v1", "--controllers", ""},
@@ -142,8 +142,8 @@ func TestManifestsOfAnApplication(t *testing.T) {
 
 // The containers get arguments that the same program's command accepts.
 func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
-	got, err := manifests(t, hatter(t), "--service", "shop/hatter:9443", "--part", "workload", "--image", "registry.example.com/hatter:v1", "--registration", "none",
-		"--certificate-source", "files", "--tls-secret", "hatter-tls", "--own-pods", "app=hatter", "--excluded-namespaces", "a,b", "--private-paths=Never",
+	got, err := manifests(t, hatter(t), "--service", "shop/hatter:9443", "--part", "workload", "--image", "registry.example.com/hatter:v1", "--registration", "None",
+		"--certificate-source", "Files", "--tls-secret", "hatter-tls", "--own-pods", "app=hatter", "--excluded-namespaces", "a,b", "--private-paths=Never",
 		"--tls-min-version", "VersionTLS13", "--log-level", "debug", "-v", "3", "--controllers", "*", "--drain-timeout", "20s", "--http2")
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestTheServerTakesTheArgumentsOfTheWorkload(t *testing.T) {
 	}
 	for flag, want := range map[string]string{
 		"service": "shop/hatter:9443", "conversion-service": "shop/hatter-conversion:9443", "excluded-namespaces": "[a,b]", "tls-cert-file": "/etc/hatter/tls/tls.crt",
-		"tls-private-key-file": "/etc/hatter/tls/tls.key", "tls-min-version": "VersionTLS13", "verbosity": "3", "controllers": "[*]", "http2": "true", "registration": "none",
+		"tls-private-key-file": "/etc/hatter/tls/tls.key", "tls-min-version": "VersionTLS13", "verbosity": "3", "controllers": "[*]", "http2": "true", "registration": "None",
 	} {
 		if got := command.Flag(flag).Value.String(); got != want {
 			t.Errorf("--%s is %s, want %s", flag, got, want)
@@ -178,11 +178,11 @@ func TestManifestsReportsEveryProblemInItsFlags(t *testing.T) {
 		"annotations":         {[]string{"--service", "a/b", "--annotation", "a b=c", "--label", "d=e f"}, []string{`--annotation: Invalid value: "a b"`, `--label: Invalid value: "e f"`}},
 		"no Service":          {[]string{"--url", "https://192.0.2.1", "--part", "namespace,service"}, []string{"--part namespace needs --service", "--part service needs --service"}},
 		"a workload without": {[]string{"--url", "https://192.0.2.1", "--part", "workload", "--replicas", "0", "--secure-port", "0", "--tls-secret", "tls", "--priority-class", "A b", "--memory-limit", "1Mi"},
-			[]string{"needs --image", "needs --service", "--replicas 0", "--secure-port", "--tls-secret needs --certificate-source files", `--priority-class "A b"`, "--memory-limit 1Mi"}},
+			[]string{"needs --image", "needs --service", "--replicas 0", "--secure-port", "--tls-secret needs --certificate-source Files", `--priority-class "A b"`, "--memory-limit 1Mi"}},
 		"what the server refuses": {[]string{"--service", "a/b", "--part", "workload", "--image", "i", "--controllers", "caps", "--log-level", "loud", "--read-timeout", "0s",
-			"--authentication", "client-ca", "--client-ca-file", "ca.crt", "--leader-elect-retry-period", "1h"},
+			"--authentication", "ClientCA", "--client-ca-file", "ca.crt", "--leader-elect-retry-period", "1h"},
 			[]string{`--controllers: controllers: Unsupported value: "caps"`, `--log-level: log.level: Unsupported value: "loud"`, "--read-timeout: serving.readTimeout: ", "the file of --client-ca-file", "--leader-elect-renew-deadline: leaderElection.renewDeadline: "}},
-		"a certificate from nowhere": {[]string{"--service", "a/b", "--part", "workload", "--image", "i", "--certificate-source", "files"}, []string{"--certificate-source files needs --tls-secret"}},
+		"a certificate from nowhere": {[]string{"--service", "a/b", "--part", "workload", "--image", "i", "--certificate-source", "Files"}, []string{"--certificate-source Files needs --tls-secret"}},
 		"many": {[]string{"--service", "a", "--service-account", "A", "--conversion-service", "b", "--leader-election-namespace", "c.d"},
 			[]string{"--service:", "--service-account \"A\"", "--conversion-service:", `--leader-election-namespace: leaderElection.namespace: Invalid value: "c.d"`}},
 	} {

@@ -41,7 +41,7 @@ func TestManifestsHaveTheRightsOfAStorageMigration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []string{"api", "none"} {
+	for _, mode := range []string{"API", "None"} {
 		printed, err := manifests(t, app, "--service", "shop/hatter", "--registration", mode, "--certificate-source", certificate.SourceFiles)
 		if err != nil {
 			t.Fatal(err)

@@ -165,7 +165,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	// The webhook manager next to the API server starts first and waits for nothing.
 	folder, manifests := t.TempDir(), t.TempDir()
 	start(t, registry(t, PersistentVolumeLabel("vsphere")), labelling(zoneOf),
-		"--webhook-registration=manifest", "--webhook-static-manifests-dir="+manifests)
+		"--webhook-registration=Manifest", "--webhook-static-manifests-dir="+manifests)
 	authorityOf(t, manifests)
 	if err := os.MkdirAll(filepath.Join(manifests, "validating"), 0o700); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	c := &cluster{t: t, config: sallyporttest.StartAPIServer(t,
 		sallyporttest.WithAPIServerFlag("admission-control-config-file", admissionFile), sallyporttest.WithAPIServerFlag("feature-gates", gates))}
 	c.client = kubernetes.NewForConfigOrDie(c.config)
-	real := []string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--webhook-registration=api"}
+	real := []string{"--kubeconfig=" + sallyporttest.Kubeconfig(t, c.config), "--webhook-registration=API"}
 
 	t.Run("webhooks of static manifests are called from the first request on", func(t *testing.T) {
 		if pv, err := c.create("static", vsphere("a"), false); labelled(pv, err) != static {
@@ -229,12 +229,12 @@ func TestOnARealAPIServer(t *testing.T) {
 	})
 	t.Run("an API server that shows who it is may call", func(t *testing.T) {
 		launchAt(t, known, registry(t, PersistentVolumeLabel("aws")), labelling(zoneOf), append(real, "--webhook-configuration-name=known", "--webhook-authority-secret=none",
-			"--webhook-authentication=client-ca", "--webhook-client-ca-file="+file(t, "ca.crt", clients.pem()), "--webhook-client-common-names=kube-apiserver")...)
+			"--webhook-authentication=ClientCA", "--webhook-client-ca-file="+file(t, "ca.crt", clients.pem()), "--webhook-client-common-names=kube-apiserver")...)
 		c.eventually("a volume with labels", aws("a"), labelled)
 	})
 	t.Run("a kubeconfig with a wrong name makes the API server nobody", func(t *testing.T) {
 		launchAt(t, unknown, registry(t, PersistentVolumeLabel("openstack")), labelling(zoneOf), append(real, "--webhook-configuration-name=unknown", "--webhook-authority-secret=none",
-			"--webhook-failure-policy=Fail", "--webhook-authentication=client-ca", "--webhook-client-ca-file="+file(t, "ca.crt", clients.pem()))...)
+			"--webhook-failure-policy=Fail", "--webhook-authentication=ClientCA", "--webhook-client-ca-file="+file(t, "ca.crt", clients.pem()))...)
 		c.eventually("a refusal that names the webhook", cinder("a"), func(_ *corev1.PersistentVolume, err error) bool {
 			return err != nil && strings.Contains(err.Error(), "failed calling webhook") && strings.Contains(err.Error(), "persistentvolumelabel")
 		})

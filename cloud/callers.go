@@ -33,7 +33,7 @@ func (h *host) newCallers() (*hosting.Authentication, error) {
 	case authenticationDelegated:
 		authenticator, err := delegated.New(h.completed.Client)
 		if err != nil {
-			return nil, fmt.Errorf("--webhook-authentication=delegated: %w", err)
+			return nil, fmt.Errorf("--webhook-authentication=Delegated: %w", err)
 		}
 		authenticator.WhenKnown(h.changed.Send)
 		return &hosting.Authentication{Authenticate: h.telling(authenticator.Authenticate), Ready: authenticator.Ready, Run: authenticator.Run}, nil

@@ -17,7 +17,7 @@ import (
 // manager registers nothing, the API server does not call it.
 func testDelegated(t *testing.T, c *cluster) {
 	m := start(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), "--kubeconfig="+sallyporttest.Kubeconfig(t, c.config),
-		"--webhook-bind-address=0.0.0.0", "--webhook-authentication=delegated", "--webhook-registration=none", "--webhook-configuration-name=delegated")
+		"--webhook-bind-address=0.0.0.0", "--webhook-authentication=Delegated", "--webhook-registration=None", "--webhook-configuration-name=delegated")
 	administrator, err := tls.X509KeyPair(c.config.CertData, c.config.KeyData)
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 //
 //	--webhook-tls-cert-file, or a pair in --webhook-cert-dir   those files
 //	--webhook-cert-dir without a pair                           an authority kept there
-//	--webhook-registration=api                                  an authority in a Secret, shared by all replicas
+//	--webhook-registration=API                                  an authority in a Secret, shared by all replicas
 //	otherwise                                                   an authority in memory
 func (s *settings) certificateSource(client kubernetes.Interface, authority certificate.AuthorityOptions) (certificate.Source, error) {
 	files := certificate.FilesOptions{

@@ -142,7 +142,7 @@ func aloneFlags(t *testing.T, port int) []string {
 	t.Helper()
 	return []string{
 		gate, "--controllers=-*", "--webhooks=*", "--cloud-provider=test", "--kubeconfig=" + nowhere(t),
-		fmt.Sprint("--webhook-secure-port=", port), "--webhook-registration=none", "--webhook-drain-min=0s", "--webhook-drain-timeout=0s",
+		fmt.Sprint("--webhook-secure-port=", port), "--webhook-registration=None", "--webhook-drain-min=0s", "--webhook-drain-timeout=0s",
 	}
 }
 

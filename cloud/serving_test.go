@@ -162,7 +162,7 @@ func TestOnlyLoopbackIsListenedOnIfNothingIsSaid(t *testing.T) {
 func TestOnlyWhoHasACertificateOfTheCAWithARightNameMayCall(t *testing.T) {
 	authority, other := newCA(t), newCA(t)
 	m := start(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf),
-		"--webhook-bind-address=0.0.0.0", "--webhook-authentication=client-ca",
+		"--webhook-bind-address=0.0.0.0", "--webhook-authentication=ClientCA",
 		"--webhook-client-ca-file="+file(t, "ca.crt", authority.pem()), "--webhook-client-common-names=kube-apiserver")
 	for _, tc := range []struct {
 		name        string
@@ -235,7 +235,7 @@ func authorityOf(t *testing.T, dir string) string {
 
 func TestAFolderKeepsTheAuthorityOverARestart(t *testing.T) {
 	certificates, manifests := filepath.Join(t.TempDir(), "certificates"), t.TempDir()
-	flags := []string{"--webhook-cert-dir=" + certificates, "--webhook-registration=manifest", "--webhook-static-manifests-dir=" + manifests}
+	flags := []string{"--webhook-cert-dir=" + certificates, "--webhook-registration=Manifest", "--webhook-static-manifests-dir=" + manifests}
 	m := start(t, registry(t, PersistentVolumeLabel("gce")), labelling(zoneOf), flags...)
 	first := authorityOf(t, manifests)
 	if err := m.end(); err != nil {

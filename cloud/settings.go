@@ -21,7 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
-const authenticationDelegated = "delegated"
+const authenticationDelegated = "Delegated"
 
 var authentications = hosting.AuthenticationModes(authenticationDelegated)
 
@@ -95,14 +95,14 @@ var usages = map[string]string{
 	"secure-port":   "Secure port to serve webhooks on. If 0, don't serve webhooks at all.",
 	"tls-cert-file": "File containing the x509 certificate for HTTPS, with its chain. Reloaded when it changes.", "tls-private-key-file": "File containing the x509 private key matching --webhook-tls-cert-file.",
 	"tls-ca-file": "File containing the CA bundle for the API server to trust, if the certificate is from files. If empty, the caBundle is not managed.",
-	"authority-secret": "With --webhook-registration=api and no certificate: the Secret, namespace/name, " +
+	"authority-secret": "With --webhook-registration=API and no certificate: the Secret, namespace/name, " +
 		"with the authority that all replicas share (default kube-system/" + pairName + "-authority, or in the namespace of --webhook-service); '" + inMemory + "' for one of this process alone.",
 	"tls-cipher-suites": "", "tls-min-version": "", "max-concurrent-reviews": "", "max-body-bytes": "", "drain-min": "", "drain-timeout": "",
 	"metrics-bind-address": "host:port to serve /metrics, /livez and /readyz of the webhooks on without TLS, for a process without --secure-port; 0 disables it.",
-	"authentication": "Who may call: any caller (none), callers with a certificate of --webhook-client-ca-file (client-ca), or callers that the API server authenticates and authorizes (delegated). " +
-		"Default none on a loopback address; required for other addresses.",
+	"authentication": "Who may call: any caller (None), callers with a certificate of --webhook-client-ca-file (ClientCA), or callers that the API server authenticates and authorizes (Delegated). " +
+		"Default None on a loopback address; required for other addresses.",
 	"client-ca-file": "", "client-common-names": "",
-	"registration": "How the webhooks are registered: by this process through the API (api) or as static manifests for kube-apiserver (manifest), or not at all (none).",
+	"registration": "How the webhooks are registered: by this process through the API (API) or as static manifests for kube-apiserver (Manifest), or not at all (None).",
 	"url":          "The URL where the API server calls the webhooks (default https://127.0.0.1 and the port, for a process on the host of each API server).",
 	"service":      "", "configuration-name": "", "static-manifests-dir": "",
 	"failure-policy":  "Failure policy of the webhooks, Ignore or Fail; empty for that of each webhook.",
@@ -219,7 +219,7 @@ func (s *settings) validate(opts *options.CloudControllerManagerOptions) field.E
 		errs = append(errs, field.Invalid(path.Child("bindAddress"), s.Serving.BindAddress, "must be an IP address"))
 	} else if s.Authentication.Mode == "" && !s.bindIP().IsLoopback() {
 		errs = append(errs, field.Required(field.NewPath("authentication", "mode"), "any client on the network could call the webhooks, and through them the cloud: "+
-			"set client-ca or delegated, or none if the network restricts callers"))
+			"set ClientCA or Delegated, or None if the network restricts callers"))
 	}
 	if _, err := s.tls(); err != nil {
 		errs = append(errs, field.Invalid(path.Child("curves"), s.curves, err.Error()))

@@ -34,26 +34,26 @@ func TestFlagsThatAreWrongAreRefusedWithARemedy(t *testing.T) {
 		{"an unknown webhook", []string{"--webhooks=foo"}, []string{`--webhooks: Unsupported value: "foo"`, "persistentvolumelabel"}},
 		{"an open listener", []string{"--webhook-bind-address=0.0.0.0"}, []string{"any client on the network", "--webhook-authentication: authentication.mode: Required value"}},
 		{"an open listener of IPv6", []string{"--webhook-bind-address=::"}, []string{"any client on the network"}},
-		{"a key without certificate", []string{"--webhook-tls-private-key-file=/a"}, []string{"--webhook-tls-private-key-file: certificate.privateKeyFile: Forbidden: only with the source files"}},
+		{"a key without certificate", []string{"--webhook-tls-private-key-file=/a"}, []string{"--webhook-tls-private-key-file: certificate.privateKeyFile: Forbidden: only with the source Files"}},
 		{"files that are not there", []string{"--webhook-tls-private-key-file=/not/there", "--webhook-tls-cert-file=/not/there"}, []string{"--webhook-tls-cert-file", "no such file"}},
 		{"a CA without a certificate", []string{"--webhook-tls-ca-file=/a"}, []string{"--webhook-tls-ca-file: certificate.caFile: Forbidden"}},
 		{"an invalid cipher suite", []string{"--webhook-tls-cipher-suites=ROT13"}, []string{"--webhook-tls-cipher-suites", "ROT13"}},
 		{"an invalid version", []string{"--webhook-tls-min-version=SSL"}, []string{"--webhook-tls-min-version"}},
-		{"an invalid authentication", []string{"--webhook-authentication=password"}, []string{"--webhook-authentication", "client-ca"}},
-		{"a client CA that is missing", []string{"--webhook-authentication=client-ca"}, []string{"--webhook-client-ca-file: authentication.clientCAFile: Required value: the mode client-ca needs it"}},
-		{"a client CA that is not there", []string{"--webhook-authentication=client-ca", "--webhook-client-ca-file=/not/there"}, []string{"--webhook-client-ca-file", "no such file"}},
-		{"a client CA without the authentication for it", []string{"--webhook-client-ca-file=/a"}, []string{"--webhook-client-ca-file: authentication.clientCAFile: Forbidden: only with the mode client-ca"}},
+		{"an invalid authentication", []string{"--webhook-authentication=password"}, []string{"--webhook-authentication", "ClientCA"}},
+		{"a client CA that is missing", []string{"--webhook-authentication=ClientCA"}, []string{"--webhook-client-ca-file: authentication.clientCAFile: Required value: the mode ClientCA needs it"}},
+		{"a client CA that is not there", []string{"--webhook-authentication=ClientCA", "--webhook-client-ca-file=/not/there"}, []string{"--webhook-client-ca-file", "no such file"}},
+		{"a client CA without the authentication for it", []string{"--webhook-client-ca-file=/a"}, []string{"--webhook-client-ca-file: authentication.clientCAFile: Forbidden: only with the mode ClientCA"}},
 		{"an invalid policy", []string{"--webhook-failure-policy=Maybe"}, []string{`--webhook-failure-policy: registration.failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`}},
 		{"a timeout that is too long", []string{"--webhook-timeout=31"}, []string{"1 to 30 seconds"}},
 		{"two endpoints", []string{"--webhook-url=https://a", "--webhook-service=a/b"}, []string{"--webhook-url: registration.url: Forbidden: not together with service"}},
 		{"a URL without TLS", []string{"--webhook-url=http://a"}, []string{"--webhook-url", "https"}},
 		{"an invalid Service", []string{"--webhook-service=a"}, []string{"--webhook-service"}},
 		{"an invalid port of a Service", []string{"--webhook-service=a/b:c"}, []string{"from 1 to 65535"}},
-		{"manifests without a folder", []string{"--webhook-registration=manifest"}, []string{"--webhook-static-manifests-dir"}},
-		{"manifests for a Service", []string{"--webhook-registration=manifest", "--webhook-static-manifests-dir=/a", "--webhook-service=a/b"}, []string{"takes no Service in static manifests"}},
-		{"a folder without the registration for it", []string{"--webhook-static-manifests-dir=/a"}, []string{"--webhook-static-manifests-dir: registration.staticManifestsDir: Forbidden: only with the mode manifest"}},
+		{"manifests without a folder", []string{"--webhook-registration=Manifest"}, []string{"--webhook-static-manifests-dir"}},
+		{"manifests for a Service", []string{"--webhook-registration=Manifest", "--webhook-static-manifests-dir=/a", "--webhook-service=a/b"}, []string{"takes no Service in static manifests"}},
+		{"a folder without the registration for it", []string{"--webhook-static-manifests-dir=/a"}, []string{"--webhook-static-manifests-dir: registration.staticManifestsDir: Forbidden: only with the mode Manifest"}},
 		{"an invalid Secret", []string{"--webhook-authority-secret=a"}, []string{"--webhook-authority-secret: certificate.authoritySecret: Invalid value: \"a\": write NAMESPACE/NAME"}},
-		{"an invalid registration", []string{"--webhook-registration=mail"}, []string{`"api", "manifest", "none"`}},
+		{"an invalid registration", []string{"--webhook-registration=mail"}, []string{`"API", "Manifest", "None"`}},
 		{"nothing at all", []string{"--webhooks=-pvl"}, []string{"nothing to run"}},
 		{"the gate off, alone", []string{gateOff}, []string{"webhooks are enabled, but not served", "--feature-gates=CloudControllerManagerWebhook=true"}},
 		{"an invalid limit", []string{"--webhook-max-body-bytes=0"}, []string{"--webhook-max-body-bytes: serving.maxBodyBytes: Invalid value: 0: must be positive"}},
@@ -142,13 +142,13 @@ func TestWhereTheAPIServerFindsTheWebhooks(t *testing.T) {
 
 func TestTheSecretOfTheAuthority(t *testing.T) {
 	for _, tc := range []struct{ registration, secret, service, want string }{
-		{"api", "", "", "kube-system/cloud-controller-manager-webhook-authority"},
-		{"api", "", "a/b", "a/cloud-controller-manager-webhook-authority"},
-		{"api", "c/d", "a/b", "c/d"},
-		{"none", "c/d", "", "c/d"},
-		{"api", "none", "", "/"},
-		{"none", "", "", "/"},
-		{"manifest", "", "", "/"},
+		{"API", "", "", "kube-system/cloud-controller-manager-webhook-authority"},
+		{"API", "", "a/b", "a/cloud-controller-manager-webhook-authority"},
+		{"API", "c/d", "a/b", "c/d"},
+		{"None", "c/d", "", "c/d"},
+		{"API", "none", "", "/"},
+		{"None", "", "", "/"},
+		{"Manifest", "", "", "/"},
 	} {
 		s := &settings{}
 		s.Certificate.DefaultSecret, s.Certificate.AuthoritySecret = pairName+"-authority", tc.secret
@@ -181,7 +181,7 @@ func TestPrintWebhookConfiguration(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, printed)
 		}
 	}
-	printed = run("--webhook-registration=manifest", "--webhook-static-manifests-dir=/etc/kubernetes/admission", "--webhook-failure-policy=Fail", "--webhook-timeout=5")
+	printed = run("--webhook-registration=Manifest", "--webhook-static-manifests-dir=/etc/kubernetes/admission", "--webhook-failure-policy=Fail", "--webhook-timeout=5")
 	for _, want := range []string{"name: cloud-webhooks.static.k8s.io", "failurePolicy: Fail", "timeoutSeconds: 5"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("%q is missing in\n%s", want, printed)

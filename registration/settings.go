@@ -13,32 +13,32 @@ type Mode string
 
 const (
 	// ModeAPI means that a [Keeper] writes them.
-	ModeAPI Mode = "api"
+	ModeAPI Mode = "API"
 	// ModeManifest means that a [Files] writes them, for kube-apiserver on the same
 	// host.
-	ModeManifest Mode = "manifest"
+	ModeManifest Mode = "Manifest"
 	// ModeNone means that the server does not write them; they are applied from the output
 	// of `sallyport manifests`, for example.
-	ModeNone Mode = "none"
+	ModeNone Mode = "None"
 )
 
 // Settings configure how the API server reaches the webhooks, who registers them, and when they
 // are called.
 type Settings struct {
-	// Mode selects who writes the webhook configurations: the server, through the API (api)
-	// or as static manifests for kube-apiserver (manifest), or something other than the
-	// server (none). Default api.
+	// Mode selects who writes the webhook configurations: the server, through the API (API)
+	// or as static manifests for kube-apiserver (Manifest), or something other than the
+	// server (None). Default API.
 	Mode Mode `json:"mode"`
 	// StaticManifestsDir is the absolute path of the directory for static admission
-	// manifests. Required if mode is manifest. Set staticManifestsDir of kube-apiserver's
+	// manifests. Required if mode is Manifest. Set staticManifestsDir of kube-apiserver's
 	// two webhook plugins to its subdirectories mutating and validating.
 	StaticManifestsDir string `json:"staticManifestsDir,omitempty"`
 	// Owner is the object that owns the webhook configurations, clusterrole/NAME: they are
 	// garbage-collected when it is deleted. It is looked up once, when the server starts.
-	// If empty, they have no owner. Only used if mode is api.
+	// If empty, they have no owner. Only used if mode is API.
 	Owner string `json:"owner,omitempty"`
 	// Service is the Service through which the API server calls a server inside the
-	// cluster, namespace/name[:port]. It or url is required, unless mode is none and the
+	// cluster, namespace/name[:port]. It or url is required, unless mode is None and the
 	// certificate is from files.
 	Service string `json:"service,omitempty"`
 	// URL is where the API server calls a server outside the cluster, for example
@@ -83,7 +83,7 @@ type Settings struct {
 	ReviewVersions []string `json:"reviewVersions,omitempty"`
 	// ForeignTerms is what the server does with selector terms and match conditions that
 	// other clients add to its webhooks: it preserves them and reports them (Keep), or
-	// removes them (Refuse). Only used if mode is api. Default Keep.
+	// removes them (Refuse). Only used if mode is API. Default Keep.
 	ForeignTerms string `json:"foreignTerms"`
 
 	// Adjust changes a definition after all of the above has been applied. It may be nil,

@@ -92,30 +92,30 @@ func (s *Server) withoutSegment(r *http.Request, to *route) *http.Request {
 // The modes of authentication that every application has.
 const (
 	// AuthenticationNone accepts any caller.
-	AuthenticationNone = "none"
+	AuthenticationNone = "None"
 	// AuthenticationClientCA accepts callers with a client certificate of a CA.
-	AuthenticationClientCA = "client-ca"
+	AuthenticationClientCA = "ClientCA"
 )
 
 // AuthenticationSettings configure who may call the server. The API server presents the
 // credentials that its AdmissionConfiguration names.
 type AuthenticationSettings struct {
-	// Mode selects who may call admission webhooks: any caller (none), callers with a
-	// client certificate signed by a given CA (client-ca), or callers that the API server
-	// authenticates and authorizes (delegated; an application adds modes with
-	// sallyport.WithAuthentication). Unless it is none, the API server's
-	// AdmissionConfiguration must name the credentials to present. Default none.
+	// Mode selects who may call admission webhooks: any caller (None), callers with a
+	// client certificate signed by a given CA (ClientCA), or callers that the API server
+	// authenticates and authorizes (Delegated; an application adds modes with
+	// sallyport.WithAuthentication). Unless it is None, the API server's
+	// AdmissionConfiguration must name the credentials to present. Default None.
 	Mode string `json:"mode"`
 	// ClientCAFile is the path of the PEM-encoded CA bundle that verifies client
-	// certificates. It is reloaded when it changes. Required if mode is client-ca.
+	// certificates. It is reloaded when it changes. Required if mode is ClientCA.
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 	// ClientCommonNames are the accepted common names of client certificates. If empty, any
-	// certificate signed by the CA is accepted. Only used if mode is client-ca.
+	// certificate signed by the CA is accepted. Only used if mode is ClientCA.
 	ClientCommonNames []string `json:"clientCommonNames"`
-	// Metrics selects who may read /metrics: any caller (none), or callers that the API
-	// server authenticates and authorizes (delegated, or another mode of the application).
-	// Unless it is none, the metrics port serves TLS with the certificate of the webhooks;
-	// probes still need no credentials. Default none.
+	// Metrics selects who may read /metrics: any caller (None), or callers that the API
+	// server authenticates and authorizes (Delegated, or another mode of the application).
+	// Unless it is None, the metrics port serves TLS with the certificate of the webhooks;
+	// probes still need no credentials. Default None.
 	Metrics string `json:"metrics"`
 	// PrivatePaths appends an unguessable segment to the registered paths, to protect the
 	// webhooks where the API server cannot be configured to authenticate itself: Always,

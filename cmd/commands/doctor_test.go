@@ -44,7 +44,7 @@ func TestRightsAreThoseOfTheInstallation(t *testing.T) {
 		{"a server behind a Service", doctor.Installation{Registration: registration.Settings{Name: "shop", Service: "store/shop:9443"}, ServiceAccount: "shop"},
 			[]string{"cluster: nodes", "default/shop-events", "store/shop: shop-authority"}, nil},
 		{"a server that neither registers itself nor keeps an authority", doctor.Installation{Registration: registration.Settings{Name: "shop", Service: "store/shop"}, ServiceAccount: "shop"},
-			[]string{"cluster: nodes"}, []string{"--registration=none", "--certificate-source=files"}},
+			[]string{"cluster: nodes"}, []string{"--registration=None", "--certificate-source=Files"}},
 		{"names that are not the default", doctor.Installation{Registration: registration.Settings{Name: "hooks", Service: "store/web"}, ServiceAccount: "clerk", Certificate: certificate.Settings{AuthoritySecret: "vault/ca"}},
 			[]string{"cluster: nodes", "default/hooks-events", "vault/hooks: ca"}, nil},
 		{"a server at a URL, with its authority in memory", doctor.Installation{Registration: registration.Settings{Name: "shop", URL: "https://192.0.2.1:9443"}, ServiceAccount: "shop"},

@@ -25,7 +25,7 @@ func newCertificatesCommand() *cobra.Command {
 		Use:   "certificates",
 		Short: "Inspect and rotate the certificate authority in a cluster",
 		Long: "Inspect and rotate the authority that signs the serving certificates of all replicas. It is stored in a\n" +
-			"Secret (serve --certificate-source authority).",
+			"Secret (serve --certificate-source Authority).",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q for %q: choose status or rotate", args[0], cmd.CommandPath())

@@ -104,8 +104,8 @@ func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {
 	for name, text := range map[string]string{
 		"the defaults": "",
 		"everything": `kubeconfig: /a
-registration: {mode: none, service: a/b, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: a=b}
-certificate: {source: files, certFile: c, privateKeyFile: d}
+registration: {mode: None, service: a/b, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: a=b}
+certificate: {source: Files, certFile: c, privateKeyFile: d}
 leaderElection: {leaderElect: false}
 authentication: {privatePaths: Never}
 serving: {drainMin: 1m30s, securePort: 1, http2: true, maxBodyBytes: 1000000}
@@ -197,7 +197,7 @@ func TestAWebhookIsWhereTheFileSays(t *testing.T) {
 - {name: poddefault, path: /add-cred, reinvocationPolicy: Never, matchPolicy: Exact}
 - {name: imagepull, path: /images, reinvocationPolicy: Never}
 `)
-	out := sallyport(t, "manifests", "--part", "rbac,configurations", "--config", path, "--url", "https://127.0.0.1:9443", "--authentication", "delegated").wantOK(t)
+	out := sallyport(t, "manifests", "--part", "rbac,configurations", "--config", path, "--url", "https://127.0.0.1:9443", "--authentication", "Delegated").wantOK(t)
 	webhooks := map[string]string{}
 	for _, part := range strings.Split(out, "\n- ")[1:] {
 		for line := range strings.Lines(part) {

@@ -84,7 +84,7 @@ func TestKustomizationsAreGenerated(t *testing.T) {
 		"config/kubeflow/workload.yaml": append([]string{
 			"--part", "workload", "--image", "sallyport:dev", "--secure-port", "4443", "--priority-class", "",
 		}, kubeflowFlags...),
-		"config/static/rbac.yaml": {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--registration", "manifest"},
+		"config/static/rbac.yaml": {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--registration", "Manifest"},
 	} {
 		t.Run(strings.ReplaceAll(file, "/", " "), func(t *testing.T) {
 			generated(t, file, generatedHeader+sallyport(t, append([]string{"manifests"}, args...)...).wantOK(t))
@@ -397,7 +397,7 @@ var usualValues = map[string]string{
 // TestRolesInTheChartAreGenerated checks the server's permissions in its namespace when it does
 // not manage its certificate.
 func TestRolesInTheChartAreGenerated(t *testing.T) {
-	printed := sallyport(t, "manifests", "--part", "rbac", "--service", baseService, "--certificate-source", "files").wantOK(t)
+	printed := sallyport(t, "manifests", "--part", "rbac", "--service", baseService, "--certificate-source", "Files").wantOK(t)
 	objects, _, err := manifest.Parse("stdout", []byte(printed))
 	if err != nil {
 		t.Fatal(err)

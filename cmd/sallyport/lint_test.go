@@ -105,20 +105,20 @@ func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
 		"fails open":       {"--service", service, "--webhooks", "*", "--failure-policy", "Ignore"},
 		"static":           {"--static", "--url", "https://127.0.0.1:9443", "--part", "configurations", "--webhooks", "*"},
 		"outside":          {"--url", "https://webhooks.example.com", "--webhooks", "*"},
-		"network policy":   {"--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32", "--authentication", "delegated"},
+		"network policy":   {"--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32", "--authentication", "Delegated"},
 		// All at once, as in a real repository.
 		"installed":                        {"--service", service, "--image", "x"},
 		"installed with every webhook":     {"--service", service, "--image", "x", "--webhooks", "*"},
-		"installed with a backstop":        {"--service", service, "--image", "x", "--registration", "none", "--config", configured(t, "webhooks: [{name: poddefault, settings: {guard: Backstop}}]\n")},
-		"installed without registration":   {"--service", service, "--image", "x", "--registration", "none", "--ca-file", ca},
+		"installed with a backstop":        {"--service", service, "--image", "x", "--registration", "None", "--config", configured(t, "webhooks: [{name: poddefault, settings: {guard: Backstop}}]\n")},
+		"installed without registration":   {"--service", service, "--image", "x", "--registration", "None", "--ca-file", ca},
 		"installed with an owner":          {"--service", service, "--image", "x", "--owner", "clusterrole/sallyport"},
-		"installed with another leaf":      {"--service", service, "--image", "x", "--certificate-source", "files", "--tls-secret", "leaf", "--ca-file", ca},
-		"installed for known callers":      {"--service", service, "--image", "x", "--authentication", "delegated", "--network-policy", "--api-server-cidrs", "10.0.0.1/32"},
+		"installed with another leaf":      {"--service", service, "--image", "x", "--certificate-source", "Files", "--tls-secret", "leaf", "--ca-file", ca},
+		"installed for known callers":      {"--service", service, "--image", "x", "--authentication", "Delegated", "--network-policy", "--api-server-cidrs", "10.0.0.1/32"},
 		"installed on other ports":         {"--service", service + ":8443", "--image", "x", "--secure-port", "10250"},
 		"installed in a shared namespace":  {"--service", service, "--image", "x", "--config", configured(t, "registration: {sharedNamespace: true}\n"), "--webhooks", "*"},
 		"installed to fail open":           {"--service", service, "--image", "x", "--failure-policy", "Ignore", "--webhooks", "*"},
 		"installed in place of Kubeflow's": append([]string{"--image", "x", "--secure-port", "4443", "--priority-class", ""}, kubeflowFlags...),
-		"installed beside the API server":  {"--url", "https://127.0.0.1:9443", "--registration", "manifest", "--part", "crd,rbac,user-roles,flowcontrol"},
+		"installed beside the API server":  {"--url", "https://127.0.0.1:9443", "--registration", "Manifest", "--part", "crd,rbac,user-roles,flowcontrol"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if slices.Contains(args, "--image") {

@@ -134,7 +134,7 @@ func TestProblemsInTheCommandLineSayWhatToDo(t *testing.T) {
 		"an argument of manifests":                   {[]string{"manifests", "crd"}, []string{`"crd"`, "--part"}},
 		"an argument of version":                     {[]string{"version", "x"}, []string{`"x"`}},
 		"an invalid number":                          {[]string{"serve", "--secure-port", "https"}, []string{`"https"`, "--secure-port", "--help"}},
-		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, `supported values: "api", "manifest", "none"`}},
+		"a mode of registration that does not exist": {[]string{"serve", "--registration", "maybe"}, []string{`"maybe"`, `supported values: "API", "Manifest", "None"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sallyport(t, tc.args...).wantError(t, tc.want...)

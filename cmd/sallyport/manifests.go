@@ -41,9 +41,9 @@ func newManifestsCommand() *cobra.Command {
 		Short: "Print manifests to install: CRDs, RBAC, flow control, the server, webhook configurations",
 		Long: "Print YAML for kubectl apply, derived from the definitions that serve uses. Pass the flags of serve: the\n" +
 			"printed RBAC grants what such a server needs.\n\n" +
-			"A server that registers itself (serve --registration api, the default) needs --part\n" +
+			"A server that registers itself (serve --registration API, the default) needs --part\n" +
 			"crd,rbac,user-roles,flowcontrol; it writes the webhook configurations when it is ready. Print them for\n" +
-			"--registration none, and apply them once the server is up: if the server of a webhook configuration does\n" +
+			"--registration None, and apply them once the server is up: if the server of a webhook configuration does\n" +
 			"not respond, no pods can be created.\n\n" +
 			"With --mode policy, print the PodDefaults of files as policies that the API server of Kubernetes 1.36 or\n" +
 			"later evaluates itself, instead of a server. Comments list their limitations. A PodDefault that would\n" +
@@ -53,7 +53,7 @@ func newManifestsCommand() *cobra.Command {
 			"    --image registry.example.com/sallyport:v1 | kubectl apply -f -\n\n" +
 			"  # for a running server that registers itself\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part crd,rbac,user-roles,flowcontrol | kubectl apply -f -\n\n" +
-			"  # once a server with --registration none is up\n" +
+			"  # once a server with --registration None is up\n" +
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -\n\n" +
 			"  # injection by the API server itself\n" +
 			"  kubectl get poddefaults -A -o yaml | sallyport manifests --mode policy -f - | kubectl apply -f -",

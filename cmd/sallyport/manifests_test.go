@@ -30,20 +30,20 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 	for name, args := range map[string][]string{
 		"rbac":                               {"--part", "rbac", "--service", service},
 		"rbac-with-other-names":              {"--part", "rbac", "--service", service, "--configuration-name", "hooks", "--service-account", "robot", "--authority-secret", "safe/authority"},
-		"rbac-with-certificate-from-files":   {"--part", "rbac", "--service", service, "--certificate-source", "files"},
-		"rbac-without-registration":          {"--part", "rbac", "--service", service, "--registration", "none"},
+		"rbac-with-certificate-from-files":   {"--part", "rbac", "--service", service, "--certificate-source", "Files"},
+		"rbac-without-registration":          {"--part", "rbac", "--service", service, "--registration", "None"},
 		"rbac-with-owner":                    {"--part", "rbac", "--service", service, "--owner", "clusterrole/sallyport"},
 		"rbac-outside-of-the-cluster":        {"--part", "rbac", "--url", "https://127.0.0.1:9443"},
 		"rbac-outside-with-authority-secret": {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authority-secret", "safe/authority"},
-		"rbac-with-delegated-authentication": {"--part", "rbac", "--service", service, "--authentication", "delegated"},
-		"rbac-with-metrics-for-some":         {"--part", "rbac", "--service", service, "--metrics-authentication", "delegated"},
+		"rbac-with-delegated-authentication": {"--part", "rbac", "--service", service, "--authentication", "Delegated"},
+		"rbac-with-metrics-for-some":         {"--part", "rbac", "--service", service, "--metrics-authentication", "Delegated"},
 		"rbac-with-recent-reviews": {
-			"--part", "rbac", "--service", service, "--metrics-authentication", "delegated",
+			"--part", "rbac", "--service", service, "--metrics-authentication", "Delegated",
 			"--config", configured(t, "recording: {recentReviews: 100, samplingRatePerMillion: 1000000}\n"),
 		},
-		"rbac-outside-with-delegated":        {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authentication", "delegated"},
+		"rbac-outside-with-delegated":        {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authentication", "Delegated"},
 		"rbac-with-network-policy":           {"--part", "rbac", "--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32,fd00::1/128"},
-		"rbac-with-every-webhook":            {"--part", "rbac", "--service", service, "--webhooks", "*", "--authentication", "delegated"},
+		"rbac-with-every-webhook":            {"--part", "rbac", "--service", service, "--webhooks", "*", "--authentication", "Delegated"},
 		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-projectlimit,-dataset"},
 		"rbac-with-datasets-and-no-sidecars": {"--part", "rbac", "--service", service, "--config", "testdata/dataset.yaml"},
 		"configurations-with-the-older-mode": {"--part", "configurations", "--service", service, "--config", "testdata/dataset.yaml"},
@@ -62,7 +62,7 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"workload":  {"--part", "workload", "--service", service, "--image", "registry.example.com/sallyport:v1"},
 		"workload-with-other-settings": {
 			"--part", "workload", "--service", service + ":8443", "--image", "registry.example.com/sallyport:v1", "--replicas", "3", "--secure-port", "10250",
-			"--priority-class", "", "--certificate-source", "files", "--tls-secret", "leaf", "--configuration-name", "hooks", "--service-account", "robot",
+			"--priority-class", "", "--certificate-source", "Files", "--tls-secret", "leaf", "--configuration-name", "hooks", "--service-account", "robot",
 			"--webhooks", "*,-projectlimit", "--failure-policy", "Ignore", "--config", "testdata/workload.yaml",
 		},
 		"configurations-outside-of-the-cluster": {"--part", "configurations", "--url", "https://127.0.0.1:9443/behind/", "--config", configured(t, "registration: {excludedNamespaces: [], allowWedge: a test}\n")},
@@ -200,11 +200,11 @@ func TestProblemsInFlagsOfManifestsAreAllNamed(t *testing.T) {
 
 func TestProblemsInFlagsOfAWorkloadAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests", "--part", "namespace,workload", "--url", "https://127.0.0.1:9443", "--replicas", "0", "--secure-port", "8080",
-		"--priority-class", "A", "--certificate-source", "files", "--authentication", "client-ca", "--registration", "manifest").wantError(t,
+		"--priority-class", "A", "--certificate-source", "Files", "--authentication", "ClientCA", "--registration", "Manifest").wantError(t,
 		"--part workload needs --image", "--part workload needs --service", "--replicas 0", "--secure-port 8080 is that of metrics",
-		`--priority-class "A"`, "--certificate-source files needs --tls-secret", "--client-ca-file", "config/static", "--part namespace needs --service")
+		`--priority-class "A"`, "--certificate-source Files needs --tls-secret", "--client-ca-file", "config/static", "--part namespace needs --service")
 	sallyport(t, "manifests", "--part", "workload", "--service", service, "--image", "x", "--tls-secret", "leaf", "--secure-port", "70000").wantError(t,
-		"--tls-secret needs --certificate-source files", "--secure-port 70000")
+		"--tls-secret needs --certificate-source Files", "--secure-port 70000")
 	sallyport(t, "manifests", "--part", "workload", "--service", service, "--image", "x", "--config", filepath.Join(t.TempDir(), "no.yaml")).wantError(t, "no.yaml")
 }
 

@@ -33,7 +33,7 @@ func newServeCommand() *cobra.Command {
 			"  # for an API server on this machine\n" +
 			"  sallyport serve --kubeconfig ~/.kube/config --url https://127.0.0.1:9443 --bind-address 127.0.0.1\n\n" +
 			"  # with a certificate of cert-manager, without writing webhook configurations\n" +
-			"  sallyport serve --registration none --certificate-source files \\\n" +
+			"  sallyport serve --registration None --certificate-source Files \\\n" +
 			"    --tls-cert-file /certs/tls.crt --tls-private-key-file /certs/tls.key",
 		Args: cli.NoArguments("use flags, and a file with --config"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

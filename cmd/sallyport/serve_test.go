@@ -55,7 +55,7 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 				"--kubeconfig: ", "not-there", `--log-level: log.level: Unsupported value: "loud"`, `--log-format: log.format: Unsupported value: "xml"`, "--verbosity: log.verbosity: Invalid value: -1",
 				`--service: registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`, "--configuration-name: ", "--namespace-selector: ",
 				`--failure-policy: registration.failurePolicy: Unsupported value: "fail": supported values: "Fail", "Ignore"`,
-				`--certificate-source: certificate.source: Unsupported value: "vault": supported values: "authority", "files"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`,
+				`--certificate-source: certificate.source: Unsupported value: "vault": supported values: "Authority", "Files"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`,
 				"--secure-port: serving.securePort: Invalid value: 65536", `--metrics-bind-address: serving.metricsBindAddress: Invalid value: "8080"`,
 			},
 		},
@@ -67,12 +67,12 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 		"a service with port 0":               {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:0"}, []string{"1 to 65535"}},
 		"a service with an invalid name":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: registration.service: Invalid value"}},
 		"a URL without TLS":                   {[]string{"--kubeconfig", kubeconfig, "--url", "http://127.0.0.1"}, []string{"--url: registration.url: Invalid value: ", "https"}},
-		"files without a certificate":         {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files"}, []string{"certificate.certFile: Required value", "certificate.privateKeyFile: Required value"}},
-		"files that are of no use":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--tls-cert-file", "x", "--tls-ca-file", "y"}, []string{"--tls-cert-file: certificate.certFile: Forbidden: only with the source files", "--tls-ca-file: certificate.caFile: Forbidden: only with the source files"}},
-		"a Secret that is of no use":          {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "x", "--tls-private-key-file", "y", "--authority-secret", "a/b"}, []string{"--authority-secret: certificate.authoritySecret: Forbidden"}},
-		"files that are not there":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "files", "--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"}, []string{"no.crt"}},
+		"files without a certificate":         {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "Files"}, []string{"certificate.certFile: Required value", "certificate.privateKeyFile: Required value"}},
+		"files that are of no use":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--tls-cert-file", "x", "--tls-ca-file", "y"}, []string{"--tls-cert-file: certificate.certFile: Forbidden: only with the source Files", "--tls-ca-file: certificate.caFile: Forbidden: only with the source Files"}},
+		"a Secret that is of no use":          {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "Files", "--tls-cert-file", "x", "--tls-private-key-file", "y", "--authority-secret", "a/b"}, []string{"--authority-secret: certificate.authoritySecret: Forbidden"}},
+		"files that are not there":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "Files", "--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"}, []string{"no.crt"}},
 		"an invalid kubeconfig":               {[]string{"--kubeconfig", file(t, "config", "{"), "--url", "https://127.0.0.1"}, []string{"--kubeconfig: "}},
-		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "none"}, []string{"--service: registration.service: Required value: set it or url"}},
+		"an authority without a host to sign": {[]string{"--kubeconfig", kubeconfig, "--registration", "None"}, []string{"--service: registration.service: Required value: set it or url"}},
 		"a password in the URL stays secret":  {[]string{"--kubeconfig", kubeconfig, "--url", "https://me:s3cret@127.0.0.1"}, []string{"--url: ", "user information"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestServeFailsIfItsPortIsTaken(t *testing.T) {
 func TestServeNeedsNoKubeconfigForWebhooksThatReadNothing(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	port := strconv.Itoa(freeport.For(t))
-	const head = configHead + "serving: {drainMin: 0s}\nregistration: {mode: none}\n"
+	const head = configHead + "serving: {drainMin: 0s}\nregistration: {mode: None}\n"
 	path := file(t, "sallyport.yaml", head+"webhooks: [{name: imagepull}, {name: servicetype}]\n")
 	args := []string{
 		"serve", "--config", path, "--url", "https://127.0.0.1:" + port, "--bind-address", "127.0.0.1", "--secure-port", port, "--metrics-bind-address", "0",
@@ -160,10 +160,10 @@ func TestServeNeedsNoKubeconfigForWebhooksThatReadNothing(t *testing.T) {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
 	for name, args := range map[string][]string{
-		"a webhook reads":              {"--registration", "none", "--webhooks", "poddefault"},
+		"a webhook reads":              {"--registration", "None", "--webhooks", "poddefault"},
 		"it registers the webhooks":    {"--webhooks", "imagepull"},
-		"the API server is asked":      {"--registration", "none", "--webhooks", "imagepull", "--authentication", "delegated"},
-		"the authority is in a Secret": {"--registration", "none", "--webhooks", "imagepull", "--authority-secret", "a/b"},
+		"the API server is asked":      {"--registration", "None", "--webhooks", "imagepull", "--authentication", "Delegated"},
+		"the authority is in a Secret": {"--registration", "None", "--webhooks", "imagepull", "--authority-secret", "a/b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sallyport(t, append([]string{"serve", "--url", "https://127.0.0.1:1"}, args...)...).wantError(t, "--kubeconfig: kubeconfig: not in a cluster")

@@ -46,7 +46,7 @@ func TestASecondSignalEndsTheServerAtOnce(t *testing.T) {
 func TestASignalEndsTheServerInOrder(t *testing.T) {
 	for name, args := range map[string][]string{
 		"that registers itself":            nil,
-		"that somebody else registers":     {"--registration", "none"},
+		"that somebody else registers":     {"--registration", "None"},
 		"without metrics, logging in JSON": {"--metrics-bind-address", "0", "--log-format", "json"},
 		"with an authority that is shared": {"--authority-secret", "sallyport-system/sallyport-authority"},
 	} {

@@ -126,5 +126,5 @@ func TestManifestsHaveNoFindings(t *testing.T) {
 		}
 		return out
 	}
-	run(run(nil, "manifests", "--service", "bookstore-system/bookstore", "--registration", "none", "--part", "configurations"), "lint", "-f", "-")
+	run(run(nil, "manifests", "--service", "bookstore-system/bookstore", "--registration", "None", "--part", "configurations"), "lint", "-f", "-")
 }

@@ -133,7 +133,7 @@ func TestVolumesOfGoogleAreLabelledByGooglesProvider(t *testing.T) {
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs([]string{
 		"--cloud-provider=gce", "--kubeconfig=" + kubeconfig, "--controllers=-*", "--webhooks=*", "--feature-gates=CloudControllerManagerWebhook=true",
-		fmt.Sprint("--webhook-secure-port=", port), "--webhook-registration=none", "--webhook-drain-min=0s", "--webhook-drain-timeout=0s",
+		fmt.Sprint("--webhook-secure-port=", port), "--webhook-registration=None", "--webhook-drain-min=0s", "--webhook-drain-timeout=0s",
 	})
 	go func() { ended <- command.Execute() }()
 	t.Cleanup(func() {

@@ -142,7 +142,7 @@ func TestTheRoleHasWhatTheWebhooksNeedAndNoMore(t *testing.T) {
 
 func TestTheDeploymentAnswersOnlyWhomTheAPIServerKnows(t *testing.T) {
 	pod := programs(t)[filepath.Join("manifests", "in-cluster", "deployment.yaml")]
-	if !slices.Contains(pod.Containers[0].Command, "--webhook-authentication=delegated") {
+	if !slices.Contains(pod.Containers[0].Command, "--webhook-authentication=Delegated") {
 		t.Errorf("any client may call: %v", pod.Containers[0].Command)
 	}
 	var roles []string

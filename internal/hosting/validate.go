@@ -111,7 +111,7 @@ func (v *validator) registration(path *field.Path) {
 	v.staticManifests(path)
 	if r.Owner != "" {
 		if r.Mode != registration.ModeAPI {
-			v.forbidden(path.Child("owner"), "only with the mode api")
+			v.forbidden(path.Child("owner"), "only with the mode API")
 		}
 		// Names of RBAC objects only need to be valid path segments.
 		kind, name, _ := strings.Cut(r.Owner, "/")
@@ -135,7 +135,7 @@ func (v *validator) registration(path *field.Path) {
 	}
 	v.choice(path.Child("foreignTerms"), r.ForeignTerms)
 	if r.ForeignTerms == ForeignTermsRefuse && r.Mode != registration.ModeAPI {
-		v.forbidden(path.Child("foreignTerms"), "only with the mode api: otherwise the server does not write the configurations")
+		v.forbidden(path.Child("foreignTerms"), "only with the mode API: otherwise the server does not write the configurations")
 	}
 	if r.TimeoutSeconds < 0 || r.TimeoutSeconds > 30 {
 		v.invalid(path.Child("timeoutSeconds"), r.TimeoutSeconds, "the API server allows 1 to 30 seconds")
@@ -156,16 +156,16 @@ func (v *validator) staticManifests(path *field.Path) {
 	switch {
 	case r.Mode != registration.ModeManifest:
 		if r.StaticManifestsDir != "" {
-			v.forbidden(dir, "only with the mode manifest")
+			v.forbidden(dir, "only with the mode Manifest")
 		}
 		return
 	case r.StaticManifestsDir == "":
-		v.required(dir, "the mode manifest writes there")
+		v.required(dir, "the mode Manifest writes there")
 	case !filepath.IsAbs(r.StaticManifestsDir):
 		v.invalid(dir, r.StaticManifestsDir, "must be an absolute path")
 	}
 	if r.Service != "" {
-		v.forbidden(path.Child("service"), "the mode manifest needs url: kube-apiserver takes no Service in static manifests")
+		v.forbidden(path.Child("service"), "the mode Manifest needs url: kube-apiserver takes no Service in static manifests")
 	}
 }
 
@@ -223,17 +223,17 @@ func (v *validator) certificate(path *field.Path) {
 	switch c.Source {
 	case certificate.SourceFiles:
 		if c.AuthoritySecret != "" {
-			v.forbidden(secret, "only with the source authority")
+			v.forbidden(secret, "only with the source Authority")
 		}
 		for _, file := range files[:2] {
 			if file.value == "" {
-				v.required(path.Child(file.name), "the source files needs it")
+				v.required(path.Child(file.name), "the source Files needs it")
 			}
 		}
 	case certificate.SourceAuthority:
 		for _, file := range files {
 			if file.value != "" {
-				v.forbidden(path.Child(file.name), "only with the source files")
+				v.forbidden(path.Child(file.name), "only with the source Files")
 			}
 		}
 		for _, d := range []struct {
@@ -257,13 +257,13 @@ func (v *validator) authentication(path *field.Path) {
 	switch {
 	case a.Mode != serving.AuthenticationClientCA:
 		if a.ClientCAFile != "" {
-			v.forbidden(file, "only with the mode client-ca")
+			v.forbidden(file, "only with the mode ClientCA")
 		}
 		if len(a.ClientCommonNames) > 0 {
-			v.forbidden(path.Child("clientCommonNames"), "only with the mode client-ca")
+			v.forbidden(path.Child("clientCommonNames"), "only with the mode ClientCA")
 		}
 	case a.ClientCAFile == "":
-		v.required(file, "the mode client-ca needs it")
+		v.required(file, "the mode ClientCA needs it")
 	}
 	v.choice(path.Child("metrics"), a.Metrics)
 	if a.Metrics != serving.AuthenticationNone && !v.settings.Serving.ServesMetrics() {
@@ -274,10 +274,10 @@ func (v *validator) authentication(path *field.Path) {
 		return
 	}
 	if v.settings.Certificate.Source == certificate.SourceFiles {
-		v.forbidden(path.Child("privatePaths"), "needs the certificate source authority, whose keys make the paths")
+		v.forbidden(path.Child("privatePaths"), "needs the certificate source Authority, whose keys make the paths")
 	}
 	if v.settings.Registration.Mode == registration.ModeNone {
-		v.forbidden(path.Child("privatePaths"), "needs the registration mode api: only the server knows the paths")
+		v.forbidden(path.Child("privatePaths"), "needs the registration mode API: only the server knows the paths")
 	}
 }
 

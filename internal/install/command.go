@@ -93,8 +93,8 @@ func Command(a Application) *cobra.Command {
 		Long: "Manifests prints YAML for kubectl apply, derived from the server's own definitions. Pass the flags of the\n" +
 			"server: the permissions are those that a server with these flags needs, and the containers of\n" +
 			"--part workload get the same flags.\n\n" +
-			"A server that registers itself (--registration api, the default) writes the webhook configurations and\n" +
-			"conversion stanzas when it is ready, and needs only the other parts. Print them for --registration none.",
+			"A server that registers itself (--registration API, the default) writes the webhook configurations and\n" +
+			"conversion stanzas when it is ready, and needs only the other parts. Print them for --registration None.",
 		Example: "  # everything for a server that registers itself in the cluster\n" +
 			"  " + a.Name + " manifests --service " + a.Name + "-system/" + a.Name + " --part " + strings.Join(parts[:len(parts)-1], ",") + " \\\n" +
 			"    --image registry.example.com/" + a.Name + ":v1 | kubectl apply -f -\n\n" +
@@ -135,7 +135,7 @@ func (m *manifestsCommand) addWorkloadFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.workload.PriorityClass, "priority-class", "",
 		"with --part workload: `name` of the pods' priority class, for example system-cluster-critical if the cluster depends on these webhooks; empty for none")
 	flags.StringVar(&m.workload.TLSSecret, "tls-secret", "",
-		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
+		"with --part workload and --certificate-source Files: `name` of the Secret with tls.crt, tls.key and ca.crt")
 	m.resources.addFlags(flags)
 }
 

@@ -83,9 +83,9 @@ func (w *Workload) Validate(s *hosting.Settings) error {
 	}
 	switch files := s.Certificate.Source == certificate.SourceFiles; {
 	case files && w.TLSSecret == "":
-		errs = append(errs, errors.New("--certificate-source files needs --tls-secret for --part workload: where the pods have the certificate from"))
+		errs = append(errs, errors.New("--certificate-source Files needs --tls-secret for --part workload: where the pods have the certificate from"))
 	case !files && w.TLSSecret != "":
-		errs = append(errs, errors.New("--tls-secret needs --certificate-source files"))
+		errs = append(errs, errors.New("--tls-secret needs --certificate-source Files"))
 	case files:
 		for _, problem := range validation.IsDNS1123Subdomain(w.TLSSecret) {
 			errs = append(errs, fmt.Errorf("--tls-secret %q: %s", w.TLSSecret, problem))

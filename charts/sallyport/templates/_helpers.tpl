@@ -82,7 +82,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- $_ := set $registration "foreignTerms" $r.foreignTerms -}}
 {{- end -}}
 {{- $authentication := dict -}}
-{{- if and (eq .Values.authentication.mode "client-ca") .Values.authentication.clientCommonNames -}}
+{{- if and (eq .Values.authentication.mode "ClientCA") .Values.authentication.clientCommonNames -}}
 {{- $_ := set $authentication "clientCommonNames" .Values.authentication.clientCommonNames -}}
 {{- end -}}
 {{- $serving := dict -}}
@@ -108,9 +108,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 
 {{/* The Secret that the pods have the certificate from; empty for an authority. */}}
 {{- define "sallyport.tlsSecret" -}}
-{{- if eq .Values.certificate.source "secret" -}}
-{{- required "certificate.secretName is needed with certificate.source secret" .Values.certificate.secretName -}}
-{{- else if eq .Values.certificate.source "cert-manager" -}}
+{{- if eq .Values.certificate.source "Secret" -}}
+{{- required "certificate.secretName is needed with certificate.source Secret" .Values.certificate.secretName -}}
+{{- else if eq .Values.certificate.source "CertManager" -}}
 {{- printf "%s-tls" (include "sallyport.fullname" .) -}}
 {{- end -}}
 {{- end -}}

@@ -10,7 +10,7 @@ import (
 )
 
 // AuthenticationDelegated authenticates callers through the API server.
-const AuthenticationDelegated = "delegated"
+const AuthenticationDelegated = "Delegated"
 
 func delegatedAuthentication(env frontdoor.Environment) (frontdoor.Authentication, error) {
 	client, err := kubernetes.NewForConfig(env.Client)

@@ -21,7 +21,7 @@ func Flags() []setting.Flag {
 	for i := range flags {
 		switch f := &flags[i]; f.Name {
 		case "kubeconfig":
-			f.Usage += "; not needed with --registration none and webhooks that read nothing from the cluster"
+			f.Usage += "; not needed with --registration None and webhooks that read nothing from the cluster"
 		case "webhooks":
 			f.Choices = Names()
 			f.Value = func(field any) pflag.Value { return &selection{entries: field.(*[]configv1alpha1.Webhook)} }

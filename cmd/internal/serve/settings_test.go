@@ -62,7 +62,7 @@ func TestAFlagAFileAndAGoValueReportTheSameProblem(t *testing.T) {
 		{"leader-elect-renew-deadline", "leaderElection.renewDeadline", "1s", func(s *frontdoor.Settings) { s.LeaderElection.RenewDeadline = time.Second }},
 		{"authentication", "authentication.mode", "password", func(s *frontdoor.Settings) { s.Authentication.Mode = "password" }},
 		{"client-ca-file", "authentication.clientCAFile", "/a", func(s *frontdoor.Settings) { s.Authentication.ClientCAFile = "/a" }},
-		{"metrics-authentication", "authentication.metrics", "client-ca", func(s *frontdoor.Settings) { s.Authentication.Metrics = "client-ca" }},
+		{"metrics-authentication", "authentication.metrics", "ClientCA", func(s *frontdoor.Settings) { s.Authentication.Metrics = "ClientCA" }},
 		{"private-paths", "authentication.privatePaths", "some", func(s *frontdoor.Settings) { s.Authentication.PrivatePaths = "some" }},
 		{"bind-address", "serving.bindAddress", "999.1.1.1", func(s *frontdoor.Settings) { s.Serving.BindAddress = "999.1.1.1" }},
 		{"secure-port", "serving.securePort", "65536", func(s *frontdoor.Settings) { s.Serving.SecurePort = 65536 }},

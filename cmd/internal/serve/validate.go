@@ -62,7 +62,7 @@ func (c *Config) validate() field.ErrorList {
 // validateRecentReviews requires that the API server decides who may read them, over TLS.
 func (c *Config) validateRecentReviews(path *field.Path) field.ErrorList {
 	if c.Recording.RecentReviews > 0 && c.Authentication.Metrics != AuthenticationDelegated {
-		return field.ErrorList{field.Forbidden(path, "only with authentication.metrics delegated: the API server decides who may read them")}
+		return field.ErrorList{field.Forbidden(path, "only with authentication.metrics Delegated: the API server decides who may read them")}
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (c *Config) validateGuard() field.ErrorList {
 	}
 	var errs field.ErrorList
 	if c.Registration.Mode == registration.ModeManifest {
-		errs = append(errs, field.Forbidden(c.guardPath(), "a backstop is not for the registration mode manifest: static manifests hold no policy with a parameter"))
+		errs = append(errs, field.Forbidden(c.guardPath(), "a backstop is not for the registration mode Manifest: static manifests hold no policy with a parameter"))
 	}
 	if !selects(c.Controllers, backstop.Name) {
 		errs = append(errs, field.Forbidden(c.guardPath(), "a backstop needs the controller "+backstop.Name+": add it to controllers"))

@@ -104,12 +104,12 @@ func (s *site) serve(port int, more ...string) ([]string, error) {
 	return lab.Arguments(folder, append([]string{
 		s.sallyport, "serve",
 		"--kubeconfig", s.cp.Kubeconfig,
-		"--registration", "none",
+		"--registration", "None",
 		"--controllers=", // whose work is not a review's
 		"--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(port),
 		"--metrics-bind-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics)),
-		"--certificate-source", "files",
+		"--certificate-source", "Files",
 		"--tls-cert-file", filepath.Join(s.dir, certFile),
 		"--tls-private-key-file", filepath.Join(s.dir, keyFile),
 	}, more...)...)

@@ -85,7 +85,7 @@ func serveCloud(args []string) error {
 		return err
 	}
 	command.SetArgs([]string{
-		"--feature-gates=CloudControllerManagerWebhook=true", "--cloud-provider=quick", "--kubeconfig=" + kubeconfig, "--webhook-registration=none",
+		"--feature-gates=CloudControllerManagerWebhook=true", "--cloud-provider=quick", "--kubeconfig=" + kubeconfig, "--webhook-registration=None",
 		"--webhook-secure-port=" + strconv.Itoa(o.port), "--webhook-tls-cert-file=" + filepath.Join(o.certDir, certFile),
 		"--webhook-tls-private-key-file=" + filepath.Join(o.certDir, keyFile),
 	})

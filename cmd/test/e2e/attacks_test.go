@@ -496,7 +496,7 @@ func testPartition(t *testing.T, e *env) {
 func testMetricsReaders(t *testing.T, e *env) {
 	t.Parallel()
 	name := e.namespace(t, "metrics-readers")
-	s := e.start(t, name, "--kubeconfig", e.serviceAccount(t, name, "--metrics-authentication", "delegated"), "--metrics-authentication", "delegated",
+	s := e.start(t, name, "--kubeconfig", e.serviceAccount(t, name, "--metrics-authentication", "Delegated"), "--metrics-authentication", "Delegated",
 		"--authority-secret", name+"/sallyport-authority")
 	s.Metrics = strings.Replace(s.Metrics, "http:", "https:", 1)
 	strangers := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the caller is not the one to be convinced

@@ -33,7 +33,7 @@ func testDoctorCallers(t *testing.T, e *env) {
 	}{
 		"callers-private": {[]string{"--authority-secret", "callers-private/ca"}, "", "ok: the paths are private: only callers that can read the webhook configurations know them", 0},
 		"callers-host":    {[]string{"--private-paths=Never"}, "", "ok: callers need not authenticate, but only processes on the host of the API server reach the server", 0},
-		"callers-ca":      {[]string{"--private-paths=Never", "--authentication", "client-ca", "--client-ca-file", ca}, "", "ok: callers must authenticate", 0},
+		"callers-ca":      {[]string{"--private-paths=Never", "--authentication", "ClientCA", "--client-ca-file", ca}, "", "ok: callers must authenticate", 0},
 		"callers-anybody": {[]string{"--private-paths=Never", "--url", reached, "--bind-address", "0.0.0.0", "--secure-port", fmt.Sprint(port)}, reached, anybody, 2},
 	} {
 		e.namespace(t, name)

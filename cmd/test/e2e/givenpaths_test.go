@@ -26,7 +26,7 @@ func testGivenPaths(t *testing.T, e *env) {
 	installProjectRequests(t, e)
 	path := filepath.Join(t.TempDir(), "sallyport.yaml")
 	configuration(t, path, "- {name: poddefault, path: /add-cred}\n- {name: projectlimit, path: /validate-project, settings: {limit: 0}}\n")
-	s := e.start(t, name, "--config", path, "--registration", "none", "--authority-secret", name+"/ca")
+	s := e.start(t, name, "--config", path, "--registration", "None", "--authority-secret", name+"/ca")
 	s.awaitReady(t)
 	authority := &corev1.Secret{}
 	if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "ca"}, authority); err != nil {

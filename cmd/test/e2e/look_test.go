@@ -303,7 +303,7 @@ func testDoctorService(t *testing.T, e *env) {
 	address, own := hostAddress(t)
 	metrics, server := fmt.Sprint(freeport.For(t)), "https://127.0.0.1:443"
 	if own { // or else there is nobody at the address
-		s := e.start(t, name, "--registration", "none", "--bind-address", address, "--metrics-bind-address", address+":"+metrics,
+		s := e.start(t, name, "--registration", "None", "--bind-address", address, "--metrics-bind-address", address+":"+metrics,
 			"--authority-secret", name+"/sallyport-authority")
 		s.Metrics = "http://" + address + ":" + metrics
 		s.Probes = s.Metrics

@@ -31,8 +31,8 @@ func testRecording(t *testing.T, e *env) {
 	if err := os.WriteFile(config, []byte("apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportConfiguration\n"+recent+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	account := e.serviceAccount(t, name, "--metrics-authentication", "delegated", "--config", config)
-	s := e.start(t, name, "--kubeconfig", account, "--metrics-authentication", "delegated", "--authority-secret", name+"/sallyport-authority",
+	account := e.serviceAccount(t, name, "--metrics-authentication", "Delegated", "--config", config)
+	s := e.start(t, name, "--kubeconfig", account, "--metrics-authentication", "Delegated", "--authority-secret", name+"/sallyport-authority",
 		lab.Set("recording", fmt.Sprintf("{directory: %q, samplingRatePerMillion: 1000000, recentReviews: 100}", folder)))
 	s.Metrics = strings.Replace(s.Metrics, "http:", "https:", 1)
 	s.Probes = s.Metrics

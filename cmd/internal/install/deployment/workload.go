@@ -43,7 +43,7 @@ func (w *Workload) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
 		"with --part workload: `name` of the pods' priority class; set it to empty if a quota forbids the class; empty by default if the failure policy is Ignore, since nothing then waits for a server")
 	flags.StringVar(&w.TLSSecret, "tls-secret", "",
-		"with --part workload and --certificate-source files: `name` of the Secret with tls.crt, tls.key and ca.crt")
+		"with --part workload and --certificate-source Files: `name` of the Secret with tls.crt, tls.key and ca.crt")
 }
 
 func (w *Workload) validate(m *Manifests) error {

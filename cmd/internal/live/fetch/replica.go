@@ -173,7 +173,7 @@ func (f *fetcher) ask(ctx context.Context, of replica) ([]line, error) {
 // unreached adds a remedy to an error of the connection.
 func unreached(err error) error {
 	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
-		return errors.New("the port speaks plain HTTP: set authentication.metrics to delegated and recording.recentReviews in the server's configuration")
+		return errors.New("the port speaks plain HTTP: set authentication.metrics to Delegated and recording.recentReviews in the server's configuration")
 	}
 	return err
 }

@@ -77,7 +77,7 @@ var variants = map[string]variant{
 		config:    configHead + "certificate: {lifetime: 24h}\n",
 		manifests: append([]string{"--webhooks", "poddefault"}, owned...),
 	},
-	"configurations of somebody else": {values: "registration: {mode: none}", manifests: []string{"--registration", "none"}},
+	"configurations of somebody else": {values: "registration: {mode: None}", manifests: []string{"--registration", "None"}},
 	"called otherwise": {
 		values:    "registration: {failurePolicy: Ignore, timeoutSeconds: 10, namespaceSelector: 'a in (b,c)', excludedNamespaces: [kube-system, x], sharedNamespace: true, foreignTerms: Refuse}",
 		manifests: append([]string{"--failure-policy", "Ignore", "--namespace-selector", "a in (b,c)"}, owned...),
@@ -86,32 +86,32 @@ var variants = map[string]variant{
 	},
 	"configurations without an owner": {values: "registration: {owned: false}", manifests: []string{}},
 	"a certificate in a Secret": {
-		values:    "certificate: {source: secret, secretName: leaf}",
-		manifests: append([]string{"--certificate-source", "files", "--tls-secret", "leaf"}, owned...),
+		values:    "certificate: {source: Secret, secretName: leaf}",
+		manifests: append([]string{"--certificate-source", "Files", "--tls-secret", "leaf"}, owned...),
 	},
 	"a certificate of cert-manager": {
-		values:    "certificate: {source: cert-manager}",
-		manifests: append([]string{"--certificate-source", "files", "--tls-secret", "sallyport-tls"}, owned...),
+		values:    "certificate: {source: CertManager}",
+		manifests: append([]string{"--certificate-source", "Files", "--tls-secret", "sallyport-tls"}, owned...),
 	},
 	"a certificate of somebody's issuer": {
-		values:    "certificate: {source: cert-manager, issuerRef: {group: cert-manager.io, kind: ClusterIssuer, name: corp}}",
-		manifests: append([]string{"--certificate-source", "files", "--tls-secret", "sallyport-tls"}, owned...),
+		values:    "certificate: {source: CertManager, issuerRef: {group: cert-manager.io, kind: ClusterIssuer, name: corp}}",
+		manifests: append([]string{"--certificate-source", "Files", "--tls-secret", "sallyport-tls"}, owned...),
 	},
-	"callers of a CA in a Secret":    {values: "authentication: {mode: client-ca, clientCASecret: callers, clientCommonNames: [kube-apiserver]}"},
-	"callers of a CA in a ConfigMap": {values: "authentication: {mode: client-ca, clientCAConfigMap: callers}"},
+	"callers of a CA in a Secret":    {values: "authentication: {mode: ClientCA, clientCASecret: callers, clientCommonNames: [kube-apiserver]}"},
+	"callers of a CA in a ConfigMap": {values: "authentication: {mode: ClientCA, clientCAConfigMap: callers}"},
 	"callers whom the API server allows": {
-		values:    "{authentication: {mode: delegated}, webhooks: [poddefault, imagepull]}",
-		manifests: append([]string{"--authentication", "delegated", "--webhooks", "poddefault,imagepull"}, owned...),
+		values:    "{authentication: {mode: Delegated}, webhooks: [poddefault, imagepull]}",
+		manifests: append([]string{"--authentication", "Delegated", "--webhooks", "poddefault,imagepull"}, owned...),
 	},
 	"metrics for whom the API server allows": {
-		values:    "metrics: {authentication: delegated}",
-		manifests: append([]string{"--metrics-authentication", "delegated"}, owned...),
+		values:    "metrics: {authentication: Delegated}",
+		manifests: append([]string{"--metrics-authentication", "Delegated"}, owned...),
 	},
 	"recent reviews for whom the API server allows": {
-		values: "{metrics: {authentication: delegated}, config: {recording: {recentReviews: 100, samplingRatePerMillion: 1000000}}}",
+		values: "{metrics: {authentication: Delegated}, config: {recording: {recentReviews: 100, samplingRatePerMillion: 1000000}}}",
 	},
 	"callers and readers whom the API server allows": {
-		values: "{authentication: {mode: delegated}, metrics: {authentication: delegated, serviceMonitor: {enabled: true}}}",
+		values: "{authentication: {mode: Delegated}, metrics: {authentication: Delegated, serviceMonitor: {enabled: true}}}",
 	},
 	"private paths":                   {values: "authentication: {privatePaths: Always}"},
 	"paths for everybody":             {values: "authentication: {privatePaths: Never}"},
@@ -165,12 +165,12 @@ var variants = map[string]variant{
 	"no webhook":                          {values: "webhooks: []", refused: "webhooks"},
 	"a timeout that is too long":          {values: "registration: {timeoutSeconds: 31}", refused: "timeoutSeconds"},
 	"the port of metrics for webhooks":    {values: "port: 8080", refused: "port"},
-	"callers of no CA":                    {values: "authentication: {mode: client-ca}", refused: "clientCASecret"},
-	"a Secret without a name":             {values: "certificate: {source: secret}", refused: "certificate.secretName is needed"},
+	"callers of no CA":                    {values: "authentication: {mode: ClientCA}", refused: "clientCASecret"},
+	"a Secret without a name":             {values: "certificate: {source: Secret}", refused: "certificate.secretName is needed"},
 	"a drain that the pods do not know":   {values: "config: {serving: {drainTimeout: 10s}}", refused: "drain.maxSeconds"},
-	"readers that the probes do not know": {values: "config: {authentication: {metrics: delegated}}", refused: "metrics.authentication"},
-	"callers without rights":              {values: "config: {authentication: {mode: delegated}}", refused: "authentication.mode"},
-	"readers of a CA":                     {values: "metrics: {authentication: client-ca}", refused: "authentication"},
+	"readers that the probes do not know": {values: "config: {authentication: {metrics: Delegated}}", refused: "metrics.authentication"},
+	"callers without rights":              {values: "config: {authentication: {mode: Delegated}}", refused: "authentication.mode"},
+	"readers of a CA":                     {values: "metrics: {authentication: ClientCA}", refused: "authentication"},
 	"an account of nobody":                {values: "serviceAccount: {create: false}", refused: "serviceAccount.name is needed"},
 	"invalid addresses":                   {values: "networkPolicy: {apiServerCIDRs: [everywhere]}", refused: "apiServerCIDRs"},
 }
@@ -182,14 +182,14 @@ var kustomizations = map[string]struct {
 	manifests  []string
 }{
 	"base":                              {folder: "base", manifests: []string{}},
-	"cert-manager":                      {folder: "cert-manager", manifests: []string{"--certificate-source", "files", "--tls-secret", "sallyport-tls"}},
+	"cert-manager":                      {folder: "cert-manager", manifests: []string{"--certificate-source", "Files", "--tls-secret", "sallyport-tls"}},
 	"kubeflow":                          {folder: "kubeflow"},
 	"static":                            {folder: "static"},
 	"base with a console":               {folder: "base", components: []string{"console"}},
 	"base with autoscaling":             {folder: "base", components: []string{"autoscaling"}},
 	"cert-manager with every component": {folder: "cert-manager", components: []string{"autoscaling", "monitoring", "metrics-authentication-cert-manager"}},
 	"metrics for whom the API server allows": {
-		folder: "base", components: []string{"metrics-authentication"}, manifests: []string{"--metrics-authentication", "delegated"},
+		folder: "base", components: []string{"metrics-authentication"}, manifests: []string{"--metrics-authentication", "Delegated"},
 	},
 }
 

@@ -29,7 +29,7 @@ type Recording struct {
 	MaxAgeDays int `json:"maxAgeDays"`
 	// RecentReviews is how many of the latest recorded reviews the server keeps in memory and
 	// serves to `sallyport record`, on the port for metrics. Requires authentication.metrics
-	// delegated. At most 100000. Default 0.
+	// Delegated. At most 100000. Default 0.
 	RecentReviews int `json:"recentReviews"`
 	// RecentMegabytes limits the memory of the recent reviews; the oldest leave first. At most
 	// 64. Default 8.
