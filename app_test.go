@@ -451,7 +451,7 @@ func TestDefinitionsKeepWhatNoFlagSays(t *testing.T) {
 	}
 	settings := app.DefaultSettings()
 	settings.Registration.Service = "home/webhooks"
-	settings.Registration.NamespaceSelector = "tier=prod"
+	settings.Registration.NamespaceSelector = metav1.SetAsLabelSelector(map[string]string{"tier": "prod"})
 	got, err := hosting.Apply(&settings.Registration, app.Webhooks())
 	if err != nil {
 		t.Fatal(err)

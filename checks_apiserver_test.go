@@ -37,7 +37,7 @@ func settingsOn(t *testing.T, app *sallyport.App, client *rest.Config, log io.Wr
 	settings.Client, settings.Logger = client, slog.New(slog.NewTextHandler(log, nil))
 	namespace := lab.Namespace(t, client)
 	settings.LeaderElection.Namespace = namespace
-	settings.Registration.NamespaceSelector = "kubernetes.io/metadata.name=" + namespace
+	settings.Registration.NamespaceSelector = metav1.SetAsLabelSelector(map[string]string{corev1.LabelMetadataName: namespace})
 	unregisterAtEnd(t, client, settings.Registration.Name)
 	probes = fmt.Sprintf("127.0.0.1:%d", freeport.For(t))
 	settings.Serving.BindAddress, settings.Serving.SecurePort, settings.Serving.MetricsBindAddress = "127.0.0.1", int32(freeport.For(t)), probes

@@ -30,7 +30,9 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	shared, other := lab.Namespace(t, config), lab.Namespace(t, config)
 	settings := registration.Settings{
 		Service: shared + "/webhooks", SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test",
-		NamespaceSelector: "kubernetes.io/metadata.name in (" + shared + "," + other + ")",
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{shared, other}},
+		}},
 	}
 	neverCalled := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return nil, errors.New("never called")

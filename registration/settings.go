@@ -5,6 +5,8 @@ package registration
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/sallyport-io/sallyport/admission"
 )
 
@@ -52,9 +54,8 @@ type Settings struct {
 	// configurations in the order of their names. Default the name of the application.
 	Name string `json:"name"`
 	// NamespaceSelector limits the webhooks to namespaces with matching labels, in addition
-	// to the selectors of their definitions, for example
-	// app.kubernetes.io/part-of=kubeflow-profile. If empty, it matches all namespaces.
-	NamespaceSelector string `json:"namespaceSelector,omitempty"`
+	// to the selectors of their definitions. If empty, it matches all namespaces.
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 	// ExcludedNamespaces are namespaces for which the webhooks are never called. The
 	// namespace of the Service is excluded too, unless sharedNamespace is true. Default
 	// kube-system, kube-node-lease and kube-public.

@@ -104,7 +104,7 @@ func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {
 	for name, text := range map[string]string{
 		"the defaults": "",
 		"everything": `kubeconfig: /a
-registration: {mode: None, service: a/b, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: a=b}
+registration: {mode: None, service: a/b, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: {matchLabels: {a: b}}}
 certificate: {source: Files, certFile: c, privateKeyFile: d}
 leaderElection: {leaderElect: false}
 authentication: {privatePaths: Never}

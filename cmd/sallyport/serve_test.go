@@ -48,18 +48,19 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 		"one of everything": {
 			[]string{
 				"--kubeconfig", "not-there", "--log-level", "loud", "--log-format", "xml", "-v", "-1",
-				"--service", "webhooks", "--configuration-name", "A", "--namespace-selector", "a b", "--failure-policy", "fail",
+				"--service", "webhooks", "--configuration-name", "A", "--failure-policy", "fail",
 				"--certificate-source", "vault", "--authority-secret", "x", "--secure-port", "65536", "--metrics-bind-address", "8080",
 			},
 			[]string{
 				"--kubeconfig: ", "not-there", `--log-level: log.level: Unsupported value: "loud"`, `--log-format: log.format: Unsupported value: "xml"`, "--verbosity: log.verbosity: Invalid value: -1",
-				`--service: registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`, "--configuration-name: ", "--namespace-selector: ",
+				`--service: registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`, "--configuration-name: ",
 				`--failure-policy: registration.failurePolicy: Unsupported value: "fail": supported values: "Fail", "Ignore"`,
 				`--certificate-source: certificate.source: Unsupported value: "vault": supported values: "Authority", "Files"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`,
 				"--secure-port: serving.securePort: Invalid value: 65536", `--metrics-bind-address: serving.metricsBindAddress: Invalid value: "8080"`,
 			},
 		},
-		"an unknown flag": {[]string{"--drain-max", "1s"}, []string{"unknown flag: --drain-max; see 'sallyport serve --help'"}},
+		"a selector that cannot be read": {[]string{"--namespace-selector", "a b"}, []string{`invalid argument "a b" for "--namespace-selector" flag: `, "unable to parse requirement"}},
+		"an unknown flag":                {[]string{"--drain-max", "1s"}, []string{"unknown flag: --drain-max; see 'sallyport serve --help'"}},
 		"a service and a URL": {
 			[]string{"--kubeconfig", kubeconfig, "--service", "a/b", "--url", "https://127.0.0.1"}, []string{"--url: registration.url: Forbidden: not together with service"},
 		},

@@ -5,7 +5,6 @@ package hosting
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -35,10 +34,7 @@ func Config(s *registration.Settings) registration.Config {
 
 // Apply returns the definitions with the settings applied.
 func Apply(s *registration.Settings, webhooks []admission.Webhook) ([]admission.Webhook, error) {
-	selector, err := selectorOf(s)
-	if err != nil {
-		return nil, err
-	}
+	selector := selectorOf(s)
 	var errs []error
 	out := slices.Clone(webhooks)
 	for i := range out {
@@ -61,10 +57,10 @@ func Apply(s *registration.Settings, webhooks []admission.Webhook) ([]admission.
 
 // selectorOf excludes namespaces that must work without the webhooks, first of all the
 // server's own: otherwise it could not be restarted.
-func selectorOf(s *registration.Settings) (*metav1.LabelSelector, error) {
-	selector, err := metav1.ParseToLabelSelector(s.NamespaceSelector)
-	if err != nil {
-		return nil, fmt.Errorf("registration.namespaceSelector: %w", err)
+func selectorOf(s *registration.Settings) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{}
+	if s.NamespaceSelector != nil {
+		selector = s.NamespaceSelector.DeepCopy()
 	}
 	excluded := slices.Clone(s.ExcludedNamespaces)
 	if namespace, _, ok := strings.Cut(s.Service, "/"); ok && !s.SharedNamespace {
@@ -76,7 +72,7 @@ func selectorOf(s *registration.Settings) (*metav1.LabelSelector, error) {
 			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: excluded,
 		})
 	}
-	return selector, nil
+	return selector
 }
 
 // Conversions returns the conversion stanzas to register for converters.

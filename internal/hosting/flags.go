@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -50,7 +52,7 @@ func Flags(name string, modes []string) []setting.Flag {
 
 		{Name: "configuration-name", Field: "registration.name", Group: groupWebhooks,
 			Usage: "`name` of the webhook configurations; the API server calls mutating webhook configurations in the order of their names"},
-		{Name: "namespace-selector", Field: "registration.namespaceSelector", Group: groupWebhooks,
+		{Name: "namespace-selector", Field: "registration.namespaceSelector", Group: groupWebhooks, Value: selectorFlag,
 			Usage: "label `selector` of the namespaces to call the webhooks for, for example app.kubernetes.io/part-of=kubeflow-profile; empty for all"},
 		{Name: "excluded-namespaces", Field: "registration.excludedNamespaces",
 			Usage: "`namespaces` for which the webhooks are never called; that of --service is excluded too, unless it is shared"},
@@ -166,3 +168,28 @@ func Flags(name string, modes []string) []setting.Flag {
 func FlagNamed(flags []setting.Flag, name string) setting.Flag {
 	return flags[slices.IndexFunc(flags, func(f setting.Flag) bool { return f.Name == name })]
 }
+
+// selector is the value of a flag for a label selector.
+type selector struct{ field **metav1.LabelSelector }
+
+func selectorFlag(pointer any) pflag.Value { return selector{pointer.(**metav1.LabelSelector)} }
+
+// Set implements [pflag.Value].
+func (s selector) Set(text string) (err error) {
+	*s.field = nil
+	if text != "" {
+		*s.field, err = metav1.ParseToLabelSelector(text)
+	}
+	return err
+}
+
+// String implements [pflag.Value].
+func (s selector) String() string {
+	if s.field == nil || *s.field == nil {
+		return ""
+	}
+	return metav1.FormatLabelSelector(*s.field)
+}
+
+// Type implements [pflag.Value].
+func (s selector) Type() string { return "string" }

@@ -123,8 +123,8 @@ func (v *validator) registration(path *field.Path) {
 	if err := (registration.Config{Name: r.Name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}}).Validate(); err != nil {
 		v.invalid(path.Child("name"), r.Name, strings.TrimPrefix(err.Error(), "name "+strconv.Quote(r.Name)+": "))
 	}
-	if _, err := metav1.ParseToLabelSelector(r.NamespaceSelector); err != nil {
-		v.invalid(path.Child("namespaceSelector"), r.NamespaceSelector, err.Error())
+	if _, err := metav1.LabelSelectorAsSelector(r.NamespaceSelector); err != nil {
+		v.invalid(path.Child("namespaceSelector"), field.OmitValueType{}, err.Error())
 	}
 	for i, namespace := range r.ExcludedNamespaces {
 		v.problems(path.Child("excludedNamespaces").Index(i), namespace, validation.IsDNS1123Label(namespace))

@@ -122,7 +122,7 @@ func TestEveryFieldIsValidated(t *testing.T) {
 		"registration: {service: a/b, url: 'https://a'}":                                     "registration.url: Forbidden: not together with service",
 		"registration: {url: 'http://a'}":                                                    "registration.url: Invalid value: ",
 		"registration: {name: A}":                                                            "registration.name: Invalid value",
-		"registration: {namespaceSelector: a b}":                                             "registration.namespaceSelector: Invalid value",
+		"registration: {namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}}":    "registration.namespaceSelector: Invalid value",
 		"registration: {excludedNamespaces: [b, A]}":                                         `registration.excludedNamespaces[1]: Invalid value: "A"`,
 		"registration: {ownPods: a}":                                                         `registration.ownPods: Invalid value: "a": write KEY=VALUE`,
 		"registration: {failurePolicy: fail}":                                                `registration.failurePolicy: Unsupported value: "fail"`,
@@ -235,7 +235,7 @@ func FuzzConfig(f *testing.F) {
 // A Namespace that the webhook for exemptions does not see may be selected later, with an
 // annotation that nobody has checked.
 func TestTheWebhookForExemptionsSeesEveryNamespace(t *testing.T) {
-	c, err := Load(file(t, configHead+`registration: {service: a/b, namespaceSelector: team=a, failurePolicy: Ignore}
+	c, err := Load(file(t, configHead+`registration: {service: a/b, namespaceSelector: {matchLabels: {team: a}}, failurePolicy: Ignore}
 webhooks: [{name: poddefault, failurePolicy: Ignore, namespaceSelector: {matchLabels: {x: z}}, objectSelector: {matchLabels: {x: z}},
   matchConditions: [{name: a, expression: 'false'}], settings: {maxExemption: 24h, authorizeAuthors: "off"}}]
 `), nil)

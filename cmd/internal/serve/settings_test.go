@@ -48,7 +48,6 @@ func TestAFlagAFileAndAGoValueReportTheSameProblem(t *testing.T) {
 		{"owner", "registration.owner", "role/a", func(s *frontdoor.Settings) { s.Registration.Owner = "role/a" }},
 		{"url", "registration.url", "http://a", func(s *frontdoor.Settings) { s.Registration.Service, s.Registration.URL = "", "http://a" }},
 		{"configuration-name", "registration.name", "A", func(s *frontdoor.Settings) { s.Registration.Name = "A" }},
-		{"namespace-selector", "registration.namespaceSelector", "a b", func(s *frontdoor.Settings) { s.Registration.NamespaceSelector = "a b" }},
 		{"excluded-namespaces", "registration.excludedNamespaces", "A", func(s *frontdoor.Settings) { s.Registration.ExcludedNamespaces = []string{"A"} }},
 		{"own-pods", "registration.ownPods", "a", func(s *frontdoor.Settings) { s.Registration.OwnPods = "a" }},
 		{"failure-policy", "registration.failurePolicy", "Maybe", func(s *frontdoor.Settings) { s.Registration.FailurePolicy = "Maybe" }},
