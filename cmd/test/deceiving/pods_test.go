@@ -177,7 +177,7 @@ func (w *world) suite(t *testing.T, c *deceivingCase, p *prepared) string {
 	for _, file := range p.with {
 		with = append(with, filepath.Base(file))
 	}
-	text := fmt.Sprintf("apiVersion: config.sallyport.io/v1alpha1\nkind: Suite\nwith: [%s]\nnamespace: %s\ncases:\n- name: the object is allowed\n  objects: [object.yaml]\n  expect: {allowed: true}\n",
+	text := fmt.Sprintf("apiVersion: test.sallyport.io/v1alpha1\nkind: Suite\nwith: [%s]\nnamespace: %s\ncases:\n- name: the object is allowed\n  objects: [object.yaml]\n  expect: {allowed: true}\n",
 		strings.Join(with, ", "), c.id())
 	file := filepath.Join(p.folder, "suite.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

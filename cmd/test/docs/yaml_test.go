@@ -13,7 +13,7 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
-	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
+	testv1alpha1 "github.com/sallyport-io/sallyport/api/test/v1alpha1"
 )
 
 // absolute are files on the machine of the reader. The world has those of the same name.
@@ -57,7 +57,7 @@ func (w *world) yaml(t *testing.T, b block) {
 		write(absolute.ReplaceAllString(b.text, ": $1"))
 		w.sh(t, "sallyport config check block.yaml")
 	case "Suite":
-		decode(t, b.text, &configv1alpha1.Suite{})
+		decode(t, b.text, &testv1alpha1.Suite{})
 	case "AdmissionConfiguration":
 		decode(t, b.text, &apiserverv1.AdmissionConfiguration{})
 	case "Config":

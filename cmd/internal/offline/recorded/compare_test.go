@@ -56,7 +56,7 @@ func recorded(webhook, name, response string) string {
 		asked += `,"response":` + response
 		response = ""
 	}
-	return fmt.Sprintf(`{"apiVersion":"config.sallyport.io/v1alpha1","kind":"RecordedReview","time":"2026-11-22T10:00:00.000000Z","webhook":%q,"error":%q,"review":%s}}`, webhook+".example.com", response, asked) + "\n"
+	return fmt.Sprintf(`{"apiVersion":"test.sallyport.io/v1alpha1","kind":"RecordedReview","time":"2026-11-22T10:00:00.000000Z","webhook":%q,"error":%q,"review":%s}}`, webhook+".example.com", response, asked) + "\n"
 }
 
 func patched(patch string) string {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	testv1alpha1 "github.com/sallyport-io/sallyport/api/test/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
@@ -73,7 +73,7 @@ func read(o *manifest.Object) (record *Record, skipped string, err error) {
 	case o.IsAdmissionReview():
 		record, err = readReview(o)
 		return record, "", err
-	case o.APIVersion == configv1alpha1.APIVersion && o.Kind == configv1alpha1.RecordedReviewKind:
+	case o.APIVersion == testv1alpha1.GroupVersion.String() && o.Kind == testv1alpha1.RecordedReviewKind:
 		record, err = readRecorded(o)
 		return record, "", err
 	case o.APIVersion == auditv1.SchemeGroupVersion.String() && o.Kind == "Event":

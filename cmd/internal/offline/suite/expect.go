@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
+	testv1alpha1 "github.com/sallyport-io/sallyport/api/test/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -85,7 +85,7 @@ func (c *Case) definitions() (*fieldcheck.Definitions, error) {
 type comparison struct {
 	known    *fieldcheck.Definitions
 	others   []string // warnings that are not expected
-	expect   *configv1alpha1.Expectation
+	expect   *testv1alpha1.Expectation
 	objects  []*review.Outcome // the allowed objects
 	denials  []string
 	warnings []string
@@ -126,7 +126,7 @@ func (f *comparison) warned(failOnOthers bool) {
 }
 
 // object compares parts of an object.
-func (f *comparison) object(expect *configv1alpha1.ObjectExpectation) {
+func (f *comparison) object(expect *testv1alpha1.ObjectExpectation) {
 	out, err := f.find(expect.Object)
 	if err != nil {
 		f.problem("%v", err)

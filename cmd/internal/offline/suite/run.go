@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/plugins"
@@ -124,11 +125,8 @@ func (c *Case) review(ctx context.Context, configs *configs, o Options, result *
 	run := review.Run{
 		Files: c.Objects, With: c.With, Old: c.Old, Stdin: strings.NewReader(""), Notes: &notes, Open: &result.Open,
 		Show:      func(out *review.Outcome) error { outcomes = append(outcomes, out); return nil },
-		Operation: admissionv1.Operation(cmp.Or(c.Operation, string(admissionv1.Create))), Namespace: cmp.Or(c.Namespace, "default"),
-		User: authenticationv1.UserInfo{Username: "sallyport-test"}, Validation: cmp.Or(c.Validate, fieldcheck.Modes[0]),
-	}
-	if c.User != nil {
-		run.User = authenticationv1.UserInfo{Username: c.User.Username, Groups: c.User.Groups}
+		Operation: admissionv1.Operation(c.Operation), Namespace: cmp.Or(c.Namespace, metav1.NamespaceDefault), Validation: c.Validate,
+		User: authenticationv1.UserInfo{Username: c.User.Username, Groups: c.User.Groups},
 	}
 	run.RefuseInvalid = run.Validation == fieldcheck.Strict
 	config.Review(&run)

@@ -3,7 +3,7 @@
 // Package suite implements `sallyport test`: it runs test cases from files against the
 // webhooks that serve hosts, without a cluster.
 //
-// A case is in a file of kind Suite ([configv1alpha1.Suite]), or is a folder of files with
+// A case is in a file of kind Suite ([testv1alpha1.Suite]), or is a folder of files with
 // fixed names:
 //
 //	object.yaml, object/   the objects to review; they make the folder a case
@@ -28,9 +28,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	testv1alpha1 "github.com/sallyport-io/sallyport/api/test/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
-	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -52,9 +54,16 @@ const (
 	WarningsFail  = "Fail"
 )
 
+// scheme has the kinds of the files.
+var scheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(testv1alpha1.AddToScheme(scheme))
+	return scheme
+}()
+
 // A Case is ready to run.
 type Case struct {
-	configv1alpha1.Case
+	testv1alpha1.Case
 	// Suite is the file or, for a case in a folder, the parent folder.
 	Suite string
 	// File and Line locate the case.
@@ -154,8 +163,8 @@ func readSuite(path string) []*Case {
 }
 
 func parseSuite(path string, data []byte) ([]*Case, error) {
-	var suite configv1alpha1.Suite
-	document, err := parse(path, data, configv1alpha1.SuiteKind, &suite, &suite.TypeMeta)
+	var suite testv1alpha1.Suite
+	document, err := parse(path, data, testv1alpha1.SuiteKind, &suite, &suite.TypeMeta)
 	if err != nil {
 		return nil, err
 	}
@@ -179,12 +188,15 @@ func parseSuite(path string, data []byte) ([]*Case, error) {
 			errs = append(errs, document.ErrorAt(at+"/name", fmt.Sprintf("cases[%d].name: %q is the name of another case too", i, c.Name)))
 		}
 		names[c.Name] = true
-		c.inherit(&suite.Given)
-		c.resolve(filepath.Dir(path))
 		cases[i] = c
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	scheme.Default(&suite)
+	for i, c := range cases {
+		c.Case = suite.Cases[i]
+		c.resolve(filepath.Dir(path))
 	}
 	return cases, nil
 }
@@ -202,15 +214,15 @@ func parse(path string, data []byte, kind string, into any, is *metav1.TypeMeta)
 	if err := d.Decode("", d.Raw, is); err != nil {
 		return nil, err
 	}
-	if is.APIVersion != configv1alpha1.APIVersion || is.Kind != kind {
-		return nil, d.ErrorAt("/apiVersion", fmt.Sprintf("want apiVersion: %s and kind: %s", configv1alpha1.APIVersion, kind))
+	if is.APIVersion != testv1alpha1.GroupVersion.String() || is.Kind != kind {
+		return nil, d.ErrorAt("/apiVersion", fmt.Sprintf("want apiVersion: %s and kind: %s", testv1alpha1.GroupVersion, kind))
 	}
 	return d, d.Decode("", d.Raw, into, json.RejectUnknownMembers(true))
 }
 
 var operations = []string{string(admissionv1.Create), string(admissionv1.Update), string(admissionv1.Delete)}
 
-func validateGiven(d *manifest.Document, at jsontext.Pointer, g *configv1alpha1.Given) error {
+func validateGiven(d *manifest.Document, at jsontext.Pointer, g *testv1alpha1.Given) error {
 	choice := func(field, value string, choices []string) error {
 		if value == "" || slices.Contains(choices, value) {
 			return nil
@@ -228,7 +240,7 @@ func validateGiven(d *manifest.Document, at jsontext.Pointer, g *configv1alpha1.
 	return errors.Join(errs...)
 }
 
-func validateExpectation(d *manifest.Document, at jsontext.Pointer, expect *configv1alpha1.Expectation) error {
+func validateExpectation(d *manifest.Document, at jsontext.Pointer, expect *testv1alpha1.Expectation) error {
 	var errs []error
 	complain := func(at jsontext.Pointer, text string) {
 		errs = append(errs, d.ErrorAt(at, manifest.FieldPath(at)+": "+text))
@@ -257,16 +269,6 @@ func validateExpectation(d *manifest.Document, at jsontext.Pointer, expect *conf
 	return errors.Join(errs...)
 }
 
-// inherit fills in unset fields from the suite.
-func (c *Case) inherit(from *configv1alpha1.Given) {
-	g := &c.Given
-	g.With = slices.Concat(from.With, g.With)
-	g.Config = cmp.Or(g.Config, from.Config)
-	g.Namespace, g.Operation = cmp.Or(g.Namespace, from.Namespace), cmp.Or(g.Operation, from.Operation)
-	g.User = cmp.Or(g.User, from.User)
-	g.Validate, g.Warnings = cmp.Or(g.Validate, from.Validate), cmp.Or(g.Warnings, from.Warnings)
-}
-
 // resolve makes paths relative to the working directory.
 func (c *Case) resolve(folder string) {
 	one := func(path string) string {
@@ -291,15 +293,17 @@ func readFolder(folder string) *Case {
 	c := &Case{Suite: filepath.Dir(folder), File: folder, folder: true, denied: filepath.Join(folder, deniedFile)}
 	path := filepath.Join(folder, caseFile)
 	data, err := os.ReadFile(path)
+	var file testv1alpha1.CaseFile
 	if err == nil {
-		var file configv1alpha1.CaseFile
 		var d *manifest.Document
-		if d, err = parse(path, data, configv1alpha1.CaseKind, &file, &file.TypeMeta); err == nil {
+		if d, err = parse(path, data, testv1alpha1.CaseKind, &file, &file.TypeMeta); err == nil {
 			err = errors.Join(validateGiven(d, "", &file.Given), validateExpectation(d, "/expect", &file.Expect))
 		}
-		c.Case, c.File = file.Case, path
-		c.resolve(folder)
+		c.File = path
 	}
+	scheme.Default(&file)
+	c.Case = file.Case
+	c.resolve(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return broken(c.Suite, path, err)
 	}

@@ -42,7 +42,7 @@ kind: SallyportConfiguration
 webhooks: [{name: poddefault}, {name: servicetype}]
 `
 
-const head = "-- suite.yaml --\napiVersion: config.sallyport.io/v1alpha1\nkind: Suite\nwith: [proxy.yaml]\nconfig: services.yaml\ncases:\n"
+const head = "-- suite.yaml --\napiVersion: test.sallyport.io/v1alpha1\nkind: Suite\nwith: [proxy.yaml]\nconfig: services.yaml\ncases:\n"
 
 // unpack extracts archives into a folder and makes it the working directory.
 func unpack(t *testing.T, archives ...string) string {
@@ -177,7 +177,7 @@ webhooks: [{name: servicetype, settings: {forbidden: [NodePort]}}]
 -- a.suite.yaml --
 kind: [
 -- b.suite.yaml --
-apiVersion: config.sallyport.io/v1alpha1
+apiVersion: test.sallyport.io/v1alpha1
 kind: Suite
 casses: []
 -- c.suite.yaml --
@@ -186,7 +186,7 @@ kind: Pod
 `,
 			want: `a.suite.yaml: error: a.suite.yaml:1: not YAML: did not find expected node content
 b.suite.yaml: error: b.suite.yaml:3: unknown field "casses"
-c.suite.yaml: error: c.suite.yaml:1: want apiVersion: config.sallyport.io/v1alpha1 and kind: Suite
+c.suite.yaml: error: c.suite.yaml:1: want apiVersion: test.sallyport.io/v1alpha1 and kind: Suite
 right: ok
 no such file: error: open none.yaml: no such file or directory
 `,
@@ -361,7 +361,7 @@ kind: Pod
 metadata: {name: web, namespace: team-a}
 spec: {containers: [{name: main, image: x, ports: [{port: 80}]}]}
 -- a/case.yaml --
-apiVersion: config.sallyport.io/v1alpha1
+apiVersion: test.sallyport.io/v1alpha1
 kind: Case
 name: lenient
 validate: ignore
@@ -372,7 +372,7 @@ kind: Pod
 metadata: {name: web, namespace: team-a}
 spec: {containers: [{name: main, image: x}]}
 -- b/case.yaml --
-apiVersion: config.sallyport.io/v1alpha1
+apiVersion: test.sallyport.io/v1alpha1
 kind: Case
 expects: {}
 `)
@@ -448,7 +448,7 @@ func TestAnInterruptedRunSaysSo(t *testing.T) {
 // FuzzSuite: any file gives cases or an error.
 func FuzzSuite(f *testing.F) {
 	f.Add([]byte(head[strings.Index(head, "\n")+1:] + "- {name: right, objects: [pod.yaml], expect: {objects: [{values: {a: 1}}]}}\n"))
-	f.Add([]byte("kind: Suite\napiVersion: config.sallyport.io/v1alpha1\ncases: [{expect: {objects: [{absent: ['{.a[']}]}}]\n"))
+	f.Add([]byte("kind: Suite\napiVersion: test.sallyport.io/v1alpha1\ncases: [{expect: {objects: [{absent: ['{.a[']}]}}]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cases, err := parseSuite("suite.yaml", data)
 		if (err == nil) == (len(cases) == 0) {

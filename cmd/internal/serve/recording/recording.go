@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/admission"
+	testv1alpha1 "github.com/sallyport-io/sallyport/api/test/v1alpha1"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
@@ -201,8 +202,8 @@ func (r *Recorder) line(s sample) ([]byte, error) {
 	}
 	request.Object.Object, request.OldObject.Object, request.Options.Object = nil, nil, nil
 	request.UserInfo.Extra = redactExtra(request.UserInfo.Extra)
-	out := configv1alpha1.RecordedReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.RecordedReviewKind},
+	out := testv1alpha1.RecordedReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: testv1alpha1.GroupVersion.String(), Kind: testv1alpha1.RecordedReviewKind},
 		Time:     metav1.NewMicroTime(s.at.UTC()), Webhook: s.webhook,
 		Review: admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/" + reviewversion.V1, Kind: "AdmissionReview"}, Request: &request},
 	}

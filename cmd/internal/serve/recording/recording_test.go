@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/admission"
+	testv1alpha1 "github.com/sallyport-io/sallyport/api/test/v1alpha1"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -139,7 +140,7 @@ func request(uid string) *admissionv1.AdmissionRequest {
 }
 
 // recorded runs a recorder around calls and returns its lines.
-func recorded(t *testing.T, s configv1alpha1.Recording, calls func(*Recorder)) []configv1alpha1.RecordedReview {
+func recorded(t *testing.T, s configv1alpha1.Recording, calls func(*Recorder)) []testv1alpha1.RecordedReview {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
 	r, err := New(s, slog.New(slog.DiscardHandler), metrics)
@@ -159,9 +160,9 @@ func recorded(t *testing.T, s configv1alpha1.Recording, calls func(*Recorder)) [
 	if bytes.Contains(data, []byte("s3cret")) {
 		t.Errorf("a secret was recorded:\n%s", data)
 	}
-	var out []configv1alpha1.RecordedReview
+	var out []testv1alpha1.RecordedReview
 	for line := range strings.Lines(string(data)) {
-		var one configv1alpha1.RecordedReview
+		var one testv1alpha1.RecordedReview
 		if err := json.Unmarshal([]byte(line), &one); err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,6 @@
 
 package v1alpha1
 
-import (
-	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
-
 // Recording records a sample of admission reviews and their decisions in files or in memory,
 // for `sallyport replay`. Values of environment variables and annotations, and the data of
 // Secrets, are not recorded.
@@ -34,18 +29,4 @@ type Recording struct {
 	// RecentMegabytes limits the memory of the recent reviews; the oldest leave first. At most
 	// 64. Default 8.
 	RecentMegabytes int `json:"recentMegabytes"`
-}
-
-// RecordedReviewKind is the kind of a line of a recording.
-const RecordedReviewKind = "RecordedReview"
-
-// RecordedReview is an admission review with its decision, one line of a recording.
-type RecordedReview struct {
-	metav1.TypeMeta `json:",inline"`
-	Time            metav1.MicroTime `json:"time"`
-	// Webhook is the name of the webhook that was asked.
-	Webhook string `json:"webhook"`
-	// Error is set if the webhook failed; then there is no response.
-	Error  string                      `json:"error,omitempty"`
-	Review admissionv1.AdmissionReview `json:"review"`
 }

@@ -8,11 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kinds of files of `sallyport test`; they begin with [APIVersion] too.
-const (
-	SuiteKind = "Suite"
-	CaseKind  = "Case"
-)
+// +kubebuilder:object:root=true
 
 // Suite is a file of `sallyport test`: test cases for policies, and what they have in common.
 // Paths are relative to the folder of the file.
@@ -50,6 +46,8 @@ type User struct {
 	Username string   `json:"username"`
 	Groups   []string `json:"groups,omitempty"`
 }
+
+// +kubebuilder:object:root=true
 
 // CaseFile is case.yaml in a folder that is a test case.
 type CaseFile struct {
