@@ -27,6 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
 
@@ -450,7 +451,7 @@ func TestDefinitionsKeepWhatNoFlagSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := app.DefaultSettings()
-	settings.Registration.Service = "home/webhooks"
+	settings.Registration.Service = &registration.Service{Namespace: "home", Name: "webhooks"}
 	settings.Registration.NamespaceSelector = metav1.SetAsLabelSelector(map[string]string{"tier": "prod"})
 	got, err := hosting.Apply(&settings.Registration, app.Webhooks())
 	if err != nil {

@@ -20,15 +20,17 @@ import (
 )
 
 func TestConversionServiceIsValidated(t *testing.T) {
+	own := &registration.Service{Namespace: "a", Name: "b"}
 	for name, tc := range map[string]struct {
-		service, url, conversion, want string
+		service, conversion *registration.Service
+		url, want           string
 	}{
-		"none":              {service: "a/b"},
-		"one of its own":    {service: "a/b", conversion: "a/c:8443"},
-		"beside a URL":      {url: "https://a", conversion: "a/c", want: "registration.conversionService: Forbidden: requires service"},
-		"no namespace":      {service: "a/b", conversion: "c", want: `registration.conversionService: Invalid value: "c": write NAMESPACE/NAME`},
-		"no port":           {service: "a/b", conversion: "a/c:http", want: "the port must be a number from 1 to 65535"},
-		"a name of no form": {service: "a/b", conversion: "a/C_c", want: "registration.conversionService: Invalid value"},
+		"none":              {service: own},
+		"one of its own":    {service: own, conversion: &registration.Service{Namespace: "a", Name: "c", Port: 8443}},
+		"beside a URL":      {url: "https://a", conversion: &registration.Service{Namespace: "a", Name: "c"}, want: "registration.conversionService: Forbidden: requires service"},
+		"no namespace":      {service: own, conversion: &registration.Service{Name: "c"}, want: `registration.conversionService.namespace: Required value`},
+		"a port too high":   {service: own, conversion: &registration.Service{Namespace: "a", Name: "c", Port: 65536}, want: "registration.conversionService.port: Invalid value: 65536"},
+		"a name of no form": {service: own, conversion: &registration.Service{Namespace: "a", Name: "C_c"}, want: "registration.conversionService.name: Invalid value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := hatter(t)
@@ -50,7 +52,7 @@ func TestConversionServiceIsValidated(t *testing.T) {
 // Service it used.
 func TestTheCertificateIsForBothServices(t *testing.T) {
 	settings := hatter(t).DefaultSettings()
-	settings.Registration.Service, settings.Registration.ConversionService = "shop/hatter", "shop/hatter-conversion:8443"
+	settings.Registration.Service, settings.Registration.ConversionService = &registration.Service{Namespace: "shop", Name: "hatter"}, &registration.Service{Namespace: "shop", Name: "hatter-conversion", Port: 8443}
 	config := hosting.Config(&settings.Registration)
 	base := certificate.AuthorityOptions{
 		Logger: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(), Leading: func() bool { return true },
@@ -88,15 +90,16 @@ func TestTheCertificateIsForBothServices(t *testing.T) {
 
 func TestTheStanzaNamesTheConversionService(t *testing.T) {
 	for name, tc := range map[string]struct {
-		conversion, want string
-		port             int32
+		conversion *registration.Service
+		want       string
+		port       int32
 	}{
-		"its own":             {"shop/hatter-conversion:8443", "hatter-conversion", 8443},
-		"that of --service":   {"", "hatter", 443},
-		"its own, usual port": {"shop/hatter-conversion", "hatter-conversion", 443},
+		"its own":             {&registration.Service{Namespace: "shop", Name: "hatter-conversion", Port: 8443}, "hatter-conversion", 8443},
+		"that of --service":   {nil, "hatter", 443},
+		"its own, usual port": {&registration.Service{Namespace: "shop", Name: "hatter-conversion"}, "hatter-conversion", 443},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := registration.Settings{Name: "hatter", Service: "shop/hatter", ConversionService: tc.conversion}
+			settings := registration.Settings{Name: "hatter", Service: &registration.Service{Namespace: "shop", Name: "hatter"}, ConversionService: tc.conversion}
 			got, err := registration.ConversionManifest(hosting.Config(&settings), hosting.ConversionOf("hats.hats.example.com"), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -29,7 +29,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(config)
 	shared, other := lab.Namespace(t, config), lab.Namespace(t, config)
 	settings := registration.Settings{
-		Service: shared + "/webhooks", SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test",
+		Service: &registration.Service{Namespace: shared, Name: "webhooks"}, SharedNamespace: true, OwnPods: "app=webhooks", AllowWedge: "a test",
 		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{shared, other}},
 		}},
@@ -136,7 +136,7 @@ func TestOwnPodsAreLeftAloneOnARealAPIServer(t *testing.T) {
 func TestOwnPodsAreLeftAloneByThePolicy(t *testing.T) {
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create)
 	for _, shared := range []bool{false, true} {
-		settings := registration.Settings{Service: "home/webhooks", SharedNamespace: shared, OwnPods: "app=webhooks", AllowWedge: "a test"}
+		settings := registration.Settings{Service: &registration.Service{Namespace: "home", Name: "webhooks"}, SharedNamespace: shared, OwnPods: "app=webhooks", AllowWedge: "a test"}
 		w := admission.Mutating("pods.example.com", pods, admission.HandlerFunc(nil))
 		w.Backstop = &admission.Backstop{Disabled: true}
 		applied, err := hosting.Apply(&settings, []admission.Webhook{w})

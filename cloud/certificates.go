@@ -3,7 +3,6 @@
 package cloud
 
 import (
-	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -66,8 +65,10 @@ func (s *settings) secret() (namespace, name string) {
 		namespace, name, _ = strings.Cut(secret, "/")
 		return namespace, name
 	}
-	namespace, _, _ = strings.Cut(s.Registration.Service, "/")
-	return cmp.Or(namespace, metav1.NamespaceSystem), s.Certificate.DefaultSecret
+	if service := s.Registration.Service; service != nil {
+		return service.Namespace, s.Certificate.DefaultSecret
+	}
+	return metav1.NamespaceSystem, s.Certificate.DefaultSecret
 }
 
 // hosts are the names of the certificate: those that the API server expects, and those of

@@ -230,7 +230,7 @@ func (s *settings) validate(opts *options.CloudControllerManagerOptions) field.E
 // complete returns the settings with what follows from others.
 func (s *settings) complete() *settings {
 	out := *s
-	if out.Registration.Service == "" && out.Registration.URL == "" {
+	if out.Registration.Service == nil && out.Registration.URL == "" {
 		out.Registration.URL = "https://" + net.JoinHostPort(s.localHost(), strconv.Itoa(int(s.Serving.SecurePort)))
 	}
 	out.Authentication.Mode = s.callers()

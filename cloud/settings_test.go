@@ -124,7 +124,10 @@ func TestWhereTheAPIServerFindsTheWebhooks(t *testing.T) {
 		{"0.0.0.0", "", "a/b:444", "a/b:444", []string{"localhost", "b.a.svc", "127.0.0.1"}},
 	} {
 		s := &settings{}
-		s.Serving.BindAddress, s.Serving.SecurePort, s.Registration.URL, s.Registration.Service = tc.address, 10260, tc.url, tc.service
+		s.Serving.BindAddress, s.Serving.SecurePort, s.Registration.URL = tc.address, 10260, tc.url
+		if tc.service != "" {
+			s.Registration.Service = &registration.Service{Namespace: "a", Name: "b", Port: 444}
+		}
 		config := s.config()
 		got := config.Endpoint.URL
 		if service := config.Endpoint.Service; service != nil {
@@ -152,7 +155,10 @@ func TestTheSecretOfTheAuthority(t *testing.T) {
 	} {
 		s := &settings{}
 		s.Certificate.DefaultSecret, s.Certificate.AuthoritySecret = pairName+"-authority", tc.secret
-		s.Registration.Mode, s.Registration.Service = registration.Mode(tc.registration), tc.service
+		s.Registration.Mode = registration.Mode(tc.registration)
+		if tc.service != "" {
+			s.Registration.Service = &registration.Service{Namespace: "a", Name: "b"}
+		}
 		namespace, name := s.secret()
 		if got := namespace + "/" + name; got != tc.want {
 			t.Errorf("%+v: %s", tc, got)

@@ -40,16 +40,16 @@ type Settings struct {
 	// If empty, they have no owner. Only used if mode is API.
 	Owner string `json:"owner,omitempty"`
 	// Service is the Service through which the API server calls a server inside the
-	// cluster, namespace/name[:port]. It or url is required, unless mode is None and the
-	// certificate is from files.
-	Service string `json:"service,omitempty"`
+	// cluster. It or url is required, unless mode is None and the certificate is from
+	// files.
+	Service *Service `json:"service,omitempty"`
 	// URL is where the API server calls a server outside the cluster, for example
 	// https://127.0.0.1:9443.
 	URL string `json:"url,omitempty"`
 	// ConversionService is the Service through which the API server calls the converters,
 	// if it is not service. It should have publishNotReadyAddresses, because the server may
 	// need converted objects to become ready.
-	ConversionService string `json:"conversionService,omitempty"`
+	ConversionService *Service `json:"conversionService,omitempty"`
 	// Name is the name of the webhook configurations. The API server calls mutating webhook
 	// configurations in the order of their names. Default the name of the application.
 	Name string `json:"name"`

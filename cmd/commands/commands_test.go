@@ -149,7 +149,7 @@ func TestDoctorReportsEveryProblemInItsFlags(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`--output "yaml"`, `--service: registration.service: Invalid value: "x"`, "--metrics-port 0", `--configuration-name "A b"`, "--window 2h"} {
+	for _, want := range []string{`--output "yaml"`, "--service: registration.service.namespace: Required value", "--metrics-port 0", `--configuration-name "A b"`, "--window 2h"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("nothing of %q in %v", want, err)
 		}

@@ -41,11 +41,11 @@ func TestRightsAreThoseOfTheInstallation(t *testing.T) {
 		want []string // of roles
 		args []string // of the server
 	}{
-		{"a server behind a Service", doctor.Installation{Registration: registration.Settings{Name: "shop", Service: "store/shop:9443"}, ServiceAccount: "shop"},
+		{"a server behind a Service", doctor.Installation{Registration: registration.Settings{Name: "shop", Service: &registration.Service{Namespace: "store", Name: "shop", Port: 9443}}, ServiceAccount: "shop"},
 			[]string{"cluster: nodes", "default/shop-events", "store/shop: shop-authority"}, nil},
-		{"a server that neither registers itself nor keeps an authority", doctor.Installation{Registration: registration.Settings{Name: "shop", Service: "store/shop"}, ServiceAccount: "shop"},
+		{"a server that neither registers itself nor keeps an authority", doctor.Installation{Registration: registration.Settings{Name: "shop", Service: &registration.Service{Namespace: "store", Name: "shop"}}, ServiceAccount: "shop"},
 			[]string{"cluster: nodes"}, []string{"--registration=None", "--certificate-source=Files"}},
-		{"names that are not the default", doctor.Installation{Registration: registration.Settings{Name: "hooks", Service: "store/web"}, ServiceAccount: "clerk", Certificate: certificate.Settings{AuthoritySecret: "vault/ca"}},
+		{"names that are not the default", doctor.Installation{Registration: registration.Settings{Name: "hooks", Service: &registration.Service{Namespace: "store", Name: "web"}}, ServiceAccount: "clerk", Certificate: certificate.Settings{AuthoritySecret: "vault/ca"}},
 			[]string{"cluster: nodes", "default/hooks-events", "vault/hooks: ca"}, nil},
 		{"a server at a URL, with its authority in memory", doctor.Installation{Registration: registration.Settings{Name: "shop", URL: "https://192.0.2.1:9443"}, ServiceAccount: "shop"},
 			[]string{"cluster: nodes", "default/shop-events"}, nil},
@@ -82,7 +82,7 @@ func TestRightsAreThoseOfTheInstallation(t *testing.T) {
 }
 
 func TestRightsOfInvalidFlagsAreAnError(t *testing.T) {
-	of := doctor.Installation{Registration: registration.Settings{Name: "A b", Service: "store/shop"}, ServiceAccount: "shop"}
+	of := doctor.Installation{Registration: registration.Settings{Name: "A b", Service: &registration.Service{Namespace: "store", Name: "shop"}}, ServiceAccount: "shop"}
 	if objects, err := rights(shop(t, withWebhook()).Command(), &of, nil); err == nil || !strings.Contains(err.Error(), "--configuration-name") {
 		t.Errorf("%d objects, %v", len(objects), err)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
+	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 const manifests = "manifests"
@@ -30,8 +31,8 @@ func hasManifests(application *cobra.Command) bool {
 // the application. Given are flags of the server.
 func rights(application *cobra.Command, of *doctor.Installation, given []string) ([]runtime.Object, error) {
 	args := []string{manifests, "--part", "rbac", "--configuration-name", of.Registration.Name, "--service-account", of.ServiceAccount}
-	if of.Registration.Service != "" {
-		args = append(args, "--service", of.Registration.Service)
+	if of.Registration.Service != nil {
+		args = append(args, "--service", hosting.FormatService(of.Registration.Service))
 	} else {
 		args = append(args, "--url", cmp.Or(of.Registration.URL, "https://127.0.0.1")) // rights do not depend on it
 	}

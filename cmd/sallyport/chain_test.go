@@ -123,7 +123,7 @@ func TestProblemsOfChainSayWhatToDo(t *testing.T) {
 
 func TestProblemsInFlagsOfDoctorAreAllNamed(t *testing.T) {
 	sallyport(t, "doctor", "-o", "yaml", "--service", "x", "--metrics-port", "0", "--replica", "here", "--dial", "there", "--configuration-name", "A b", "--authority-secret", "x").wantError(t,
-		`--output "yaml"`, `--service: registration.service: Invalid value: "x"`, "--metrics-port 0", `--replica "here"`, `--dial "there"`, `--configuration-name "A b"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`)
+		`--output "yaml"`, "--service: registration.service.namespace: Required value", "--metrics-port 0", `--replica "here"`, `--dial "there"`, `--configuration-name "A b"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`)
 }
 
 func TestDoctorEndsIfThereIsNobodyToAsk(t *testing.T) {

@@ -14,7 +14,7 @@ const configHead = "apiVersion: config.sallyport.io/v1alpha1\nkind: SallyportCon
 
 func TestAConfigurationReportsEveryProblemWithItsLine(t *testing.T) {
 	path := file(t, "sallyport.yaml", configHead+`registration:
-  service: sallyport-system/webhooks
+  service: {namespace: sallyport-system, name: webhooks}
   failurePolicy: fail
   timeoutSecond: 5
 serving:
@@ -104,7 +104,7 @@ func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {
 	for name, text := range map[string]string{
 		"the defaults": "",
 		"everything": `kubeconfig: /a
-registration: {mode: None, service: a/b, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: {matchLabels: {a: b}}}
+registration: {mode: None, service: {namespace: a, name: b}, name: hooks, excludedNamespaces: [], ownPods: "", failurePolicy: Ignore, timeoutSeconds: 7, reviewVersions: [v1], namespaceSelector: {matchLabels: {a: b}}}
 certificate: {source: Files, certFile: c, privateKeyFile: d}
 leaderElection: {leaderElect: false}
 authentication: {privatePaths: Never}
@@ -156,7 +156,7 @@ webhooks:
 }
 
 func TestFlagsCountBeforeTheFile(t *testing.T) {
-	path := file(t, "sallyport.yaml", configHead+`registration: {service: a/b, name: hooks, failurePolicy: Ignore}
+	path := file(t, "sallyport.yaml", configHead+`registration: {service: {namespace: a, name: b}, name: hooks, failurePolicy: Ignore}
 webhooks:
 - {name: imagepull, timeoutSeconds: 3, failurePolicy: Fail, settings: {exemptNamespaces: [lab]}}
 `)

@@ -177,7 +177,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	}
 	rights.Reports = reports.PolicyRules()
 	all := install.Rights{
-		Registration:   registration.Settings{Mode: registration.ModeNone, Name: "NAME", Service: "NAMESPACE/SERVICE"},
+		Registration:   registration.Settings{Mode: registration.ModeNone, Name: "NAME", Service: &registration.Service{Namespace: "NAMESPACE", Name: "SERVICE"}},
 		Certificate:    certificate.Settings{Source: certificate.SourceAuthority, AuthoritySecret: "NAMESPACE/SECRET"},
 		LeaderElection: registration.LeaderElectionSettings{LeaderElect: true}, ServiceAccount: "ACCOUNT",
 		ComponentsOf: serve.Name,

@@ -194,7 +194,7 @@ func TestProblemsInFlagsOfManifestsAreAllNamed(t *testing.T) {
 	sallyport(t, "manifests", "--part", "").wantError(t, "--part is empty: choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations")
 	sallyport(t, "manifests", "--part", "crds,rbac", "--service", "webhooks", "--failure-policy", "ignore",
 		"--service-account", "R2D2", "--authority-secret", "x").wantError(t,
-		`--part "crds": choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations`, `--service: registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`,
+		`--part "crds": choose namespace, crd, rbac, user-roles, flowcontrol, workload or configurations`, "--service: registration.service.namespace: Required value",
 		`--failure-policy: registration.failurePolicy: Unsupported value: "ignore": supported values: "Fail", "Ignore"`, `--service-account "R2D2"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x": write NAMESPACE/NAME`)
 }
 

@@ -53,7 +53,7 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 			},
 			[]string{
 				"--kubeconfig: ", "not-there", `--log-level: log.level: Unsupported value: "loud"`, `--log-format: log.format: Unsupported value: "xml"`, "--verbosity: log.verbosity: Invalid value: -1",
-				`--service: registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`, "--configuration-name: ",
+				"--service: registration.service.namespace: Required value", "--configuration-name: ",
 				`--failure-policy: registration.failurePolicy: Unsupported value: "fail": supported values: "Fail", "Ignore"`,
 				`--certificate-source: certificate.source: Unsupported value: "vault": supported values: "Authority", "Files"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`,
 				"--secure-port: serving.securePort: Invalid value: 65536", `--metrics-bind-address: serving.metricsBindAddress: Invalid value: "8080"`,
@@ -64,9 +64,9 @@ func TestProblemsInFlagsOfServeAreAllNamed(t *testing.T) {
 		"a service and a URL": {
 			[]string{"--kubeconfig", kubeconfig, "--service", "a/b", "--url", "https://127.0.0.1"}, []string{"--url: registration.url: Forbidden: not together with service"},
 		},
-		"an invalid service with a port":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:https"}, []string{`registration.service: Invalid value: "a/b:https"`, "1 to 65535"}},
+		"an invalid service with a port":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:https"}, []string{`"a/b:https"`, "1 to 65535"}},
 		"a service with port 0":               {[]string{"--kubeconfig", kubeconfig, "--service", "a/b:0"}, []string{"1 to 65535"}},
-		"a service with an invalid name":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: registration.service: Invalid value"}},
+		"a service with an invalid name":      {[]string{"--kubeconfig", kubeconfig, "--service", "a/b.c"}, []string{"--service: registration.service.name: Invalid value"}},
 		"a URL without TLS":                   {[]string{"--kubeconfig", kubeconfig, "--url", "http://127.0.0.1"}, []string{"--url: registration.url: Invalid value: ", "https"}},
 		"files without a certificate":         {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--certificate-source", "Files"}, []string{"certificate.certFile: Required value", "certificate.privateKeyFile: Required value"}},
 		"files that are of no use":            {[]string{"--kubeconfig", kubeconfig, "--url", "https://127.0.0.1", "--tls-cert-file", "x", "--tls-ca-file", "y"}, []string{"--tls-cert-file: certificate.certFile: Forbidden: only with the source Files", "--tls-ca-file: certificate.caFile: Forbidden: only with the source Files"}},

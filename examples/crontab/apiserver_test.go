@@ -24,6 +24,7 @@ import (
 	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
 	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
+	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -37,8 +38,9 @@ func TestOperatorOnARealAPIServer(t *testing.T) {
 	port := freeport.For(t)
 	server := install(t, config, port)
 	stop := start(t, server, port, operator(t), []string{"crontab"}, func(s *sallyport.Settings) {
-		s.Registration.URL, s.Registration.Service = "", installedService(port)
-		s.Registration.ConversionService = fmt.Sprintf("%s/crontab-conversion:%d", installedNamespace, port)
+		s.Registration.URL = ""
+		s.Registration.Service = &registration.Service{Namespace: installedNamespace, Name: "crontab", Port: int32(port)}
+		s.Registration.ConversionService = &registration.Service{Namespace: installedNamespace, Name: "crontab-conversion", Port: int32(port)}
 		s.LeaderElection.LeaderElect, s.LeaderElection.Namespace = true, installedNamespace
 	})
 	scheme := runtime.NewScheme()

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,12 +21,9 @@ import (
 
 // Config is the configuration of registration. The settings must be valid.
 func Config(s *registration.Settings) registration.Config {
-	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{URL: s.URL}}
-	if service, err := ParseService(s.Service); err == nil {
-		config.Endpoint.Service = service
-	}
-	if service, err := ParseService(s.ConversionService); err == nil { // otherwise it is empty
-		config.ConversionEndpoint = &registration.Endpoint{Service: service}
+	config := registration.Config{Name: s.Name, Endpoint: registration.Endpoint{Service: s.Service, URL: s.URL}}
+	if s.ConversionService != nil {
+		config.ConversionEndpoint = &registration.Endpoint{Service: s.ConversionService}
 	}
 	return config
 }
@@ -63,8 +59,8 @@ func selectorOf(s *registration.Settings) *metav1.LabelSelector {
 		selector = s.NamespaceSelector.DeepCopy()
 	}
 	excluded := slices.Clone(s.ExcludedNamespaces)
-	if namespace, _, ok := strings.Cut(s.Service, "/"); ok && !s.SharedNamespace {
-		excluded = append(excluded, namespace)
+	if s.Service != nil && !s.SharedNamespace {
+		excluded = append(excluded, s.Service.Namespace)
 	}
 	slices.Sort(excluded)
 	if excluded = slices.Compact(excluded); len(excluded) > 0 {

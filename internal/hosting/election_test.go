@@ -26,7 +26,7 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 	}
 	with := func(change func(*settings)) *settings {
 		s := &settings{LeaderElection: usual}
-		s.Registration.Service = "home/webhooks"
+		s.Registration.Service = &registration.Service{Namespace: "home", Name: "webhooks"}
 		change(s)
 		return s
 	}
@@ -44,7 +44,7 @@ func TestComponentsShareTheLeaseOfTheAuthorityOrHaveTheirOwn(t *testing.T) {
 		"their own, beside the Service": {nil, with(func(*settings) {}), true, "home/app-components"},
 		"their own, where a flag says":  {nil, with(func(s *settings) { s.LeaderElection.Namespace = "other" }), true, "other/app-components"},
 		"none, if nobody asks":          {nil, with(func(*settings) {}), false, ""},
-		"none, outside of the cluster":  {nil, with(func(s *settings) { s.Registration.Service = "" }), true, ""},
+		"none, outside of the cluster":  {nil, with(func(s *settings) { s.Registration.Service = nil }), true, ""},
 		"none, if there is no election": {nil, with(func(s *settings) { s.LeaderElection.LeaderElect = false }), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

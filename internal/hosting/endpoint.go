@@ -9,16 +9,19 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/sallyport-io/sallyport/registration"
 )
 
-// ParseService reads "namespace/name" or "namespace/name:port".
+// ParseService reads "namespace/name" or "namespace/name:port". A missing namespace is for
+// [Settings.Validate] to report.
 func ParseService(value string) (*registration.Service, error) {
 	namespace, rest, ok := strings.Cut(value, "/")
-	name, port, hasPort := strings.Cut(rest, ":")
-	if !ok || namespace == "" || name == "" {
-		return nil, errors.New("write NAMESPACE/NAME or NAMESPACE/NAME:PORT")
+	if !ok {
+		namespace, rest = "", value
 	}
+	name, port, hasPort := strings.Cut(rest, ":")
 	service := &registration.Service{Namespace: namespace, Name: name}
 	if hasPort {
 		n, err := strconv.ParseUint(port, 10, 16)
@@ -29,6 +32,42 @@ func ParseService(value string) (*registration.Service, error) {
 	}
 	return service, nil
 }
+
+// FormatService writes what ParseService reads; nothing for nil.
+func FormatService(s *registration.Service) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Port == 0:
+		return s.Namespace + "/" + s.Name
+	}
+	return s.Namespace + "/" + s.Name + ":" + strconv.Itoa(int(s.Port))
+}
+
+// ServiceFlag returns the value of a flag for a Service.
+func ServiceFlag(pointer any) pflag.Value { return serviceFlag{pointer.(**registration.Service)} }
+
+type serviceFlag struct{ field **registration.Service }
+
+// Set implements [pflag.Value].
+func (s serviceFlag) Set(text string) (err error) {
+	*s.field = nil
+	if text != "" {
+		*s.field, err = ParseService(text)
+	}
+	return err
+}
+
+// String implements [pflag.Value].
+func (s serviceFlag) String() string {
+	if s.field == nil {
+		return ""
+	}
+	return FormatService(*s.field)
+}
+
+// Type implements [pflag.Value].
+func (s serviceFlag) Type() string { return "string" }
 
 // Hosts returns the names and addresses that the API server expects in the serving certificate.
 func Hosts(endpoint registration.Endpoint) (names []string, addresses []net.IP) {

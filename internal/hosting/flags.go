@@ -42,11 +42,11 @@ func Flags(name string, modes []string) []setting.Flag {
 			Usage: "with --registration Manifest: `directory` for static admission manifests; set staticManifestsDir of kube-apiserver's two webhook plugins to its subdirectories mutating and validating"},
 		{Name: "owner", Field: "registration.owner", Group: groupAPIServer,
 			Usage: "with --registration API: `object` that owns the webhook configurations, clusterrole/NAME: they are garbage-collected when it is deleted; empty for none"},
-		{Name: "service", Field: "registration.service", Group: groupAPIServer,
+		{Name: "service", Field: "registration.service", Group: groupAPIServer, Value: ServiceFlag,
 			Usage: "the Service through which the API server calls a server inside the cluster, `namespace/name[:port]`"},
 		{Name: "url", Field: "registration.url", Group: groupAPIServer,
 			Usage: "`url` where the API server calls a server outside the cluster, for example https://127.0.0.1:9443"},
-		{Name: "conversion-service", Field: "registration.conversionService",
+		{Name: "conversion-service", Field: "registration.conversionService", Value: ServiceFlag,
 			Usage: "the Service through which the API server calls the converters, `namespace/name[:port]`, with publishNotReadyAddresses: true, " +
 				"since the server may need converted objects to become ready; defaults to --service"},
 

@@ -36,15 +36,14 @@ func OwnPodsProblems(label string) []string {
 // also check the namespace; an object selector cannot.
 func excludeOwnPods(s *registration.Settings, w *admission.Webhook) {
 	key, value, ok := strings.Cut(s.OwnPods, "=")
-	namespace, _, inCluster := strings.Cut(s.Service, "/")
-	if !ok || !inCluster || !s.SharedNamespace || !slices.ContainsFunc(w.Rules, isForPods) {
+	if !ok || s.Service == nil || !s.SharedNamespace || !slices.ContainsFunc(w.Rules, isForPods) {
 		return
 	}
 	labels := "(object == null ? oldObject : object).metadata.labels"
 	notOwn := admissionregistrationv1.MatchCondition{
 		Name: registration.OwnPodsCondition,
 		Expression: fmt.Sprintf("request.namespace != '%s' || !has(%s) || !('%s' in %s) || %s['%s'] != '%s'",
-			namespace, labels, key, labels, labels, key, value),
+			s.Service.Namespace, labels, key, labels, labels, key, value),
 	}
 	w.MatchConditions = append(slices.Clone(w.MatchConditions), notOwn)
 	if w.Backstop != nil {

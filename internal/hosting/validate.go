@@ -32,6 +32,11 @@ var (
 	privatePathsChoices = []string{PrivatePathsAuto, PrivatePathsAlways, PrivatePathsNever}
 )
 
+// FilesOfServers are required fields whose files and directories only a server has.
+var FilesOfServers = []string{
+	"registration.staticManifestsDir", "certificate.certFile", "certificate.privateKeyFile", "authentication.clientCAFile",
+}
+
 // Choices returns the accepted values of a field; nil if it accepts others.
 func Choices(path string, modes []string) []string {
 	return map[string][]string{
@@ -64,7 +69,7 @@ func (s Settings) ValidateLeaderElection() field.ErrorList {
 // ValidateReferences validates the Service and the Secret, which may both be empty.
 func ValidateReferences(r *registration.Settings, c *certificate.Settings) field.ErrorList {
 	v := &validator{}
-	if r.Service != "" {
+	if r.Service != nil {
 		v.service(field.NewPath("registration", "service"), r.Service)
 	}
 	v.secret(field.NewPath("certificate", "authoritySecret"), c.AuthoritySecret)
@@ -164,7 +169,7 @@ func (v *validator) staticManifests(path *field.Path) {
 	case !filepath.IsAbs(r.StaticManifestsDir):
 		v.invalid(dir, r.StaticManifestsDir, "must be an absolute path")
 	}
-	if r.Service != "" {
+	if r.Service != nil {
 		v.forbidden(path.Child("service"), "the mode Manifest needs url: kube-apiserver takes no Service in static manifests")
 	}
 }
@@ -174,11 +179,11 @@ func (v *validator) staticManifests(path *field.Path) {
 func (v *validator) endpoint(path *field.Path) {
 	r := v.settings.Registration
 	switch {
-	case r.Service == "" && r.URL == "":
+	case r.Service == nil && r.URL == "":
 		if r.Mode != registration.ModeNone || v.settings.Certificate.Source != certificate.SourceFiles {
 			v.required(path.Child("service"), "set it or url: the API server must know where the webhooks are")
 		}
-	case r.Service != "" && r.URL != "":
+	case r.Service != nil && r.URL != "":
 		v.forbidden(path.Child("url"), "not together with service, which is for a server in the cluster")
 	case r.URL != "":
 		if err := (registration.Endpoint{URL: r.URL}).Validate(); err != nil {
@@ -187,23 +192,28 @@ func (v *validator) endpoint(path *field.Path) {
 	default:
 		v.service(path.Child("service"), r.Service)
 	}
-	if r.ConversionService == "" {
+	if r.ConversionService == nil {
 		return
 	}
-	if r.Service == "" {
+	if r.Service == nil {
 		v.forbidden(path.Child("conversionService"), "requires service; with url, converters are called there too")
 		return
 	}
 	v.service(path.Child("conversionService"), r.ConversionService)
 }
 
-func (v *validator) service(path *field.Path, value string) {
-	service, err := ParseService(value)
-	if err == nil {
-		err = registration.Endpoint{Service: service}.Validate()
+func (v *validator) service(path *field.Path, service *registration.Service) {
+	part := func(path *field.Path, value string) {
+		if value == "" {
+			v.required(path, "a Service has a namespace and a name: NAMESPACE/NAME in a flag")
+			return
+		}
+		v.problems(path, value, validation.IsDNS1123Label(value))
 	}
-	if err != nil {
-		v.invalid(path, value, err.Error())
+	part(path.Child("namespace"), service.Namespace)
+	part(path.Child("name"), service.Name)
+	if service.Port < 0 || service.Port > 65535 {
+		v.invalid(path.Child("port"), service.Port, "must be between 1 and 65535, or 0 for 443")
 	}
 }
 

@@ -147,12 +147,11 @@ func (m *manifestsCommand) validate(parts []string) error {
 	m.chosen, problems = s.Choose()
 	errs := []error{problems}
 	for _, err := range s.Settings.Validate() {
-		// The files and directories of a server do not matter here.
-		if err.Type != field.ErrorTypeRequired || err.Field == "registration.service" {
+		if err.Type != field.ErrorTypeRequired || !slices.Contains(hosting.FilesOfServers, err.Field) {
 			errs = append(errs, err)
 		}
 	}
-	if s.Registration.Service == "" && s.Registration.URL == "" && s.Registration.Mode == registration.ModeNone && s.Certificate.Source == certificate.SourceFiles {
+	if s.Registration.Service == nil && s.Registration.URL == "" && s.Registration.Mode == registration.ModeNone && s.Certificate.Source == certificate.SourceFiles {
 		errs = append(errs, field.Required(field.NewPath("registration", "service"), "set it or url: the API server must know where the webhooks are"))
 	}
 	if len(m.parts) == 0 {
@@ -163,7 +162,7 @@ func (m *manifestsCommand) validate(parts []string) error {
 	}
 	errs = append(errs, m.extra.Validate())
 	for _, part := range []string{partNamespace, partService} {
-		if m.has(part) && s.Registration.Service == "" {
+		if m.has(part) && s.Registration.Service == nil {
 			errs = append(errs, fmt.Errorf("--part %s needs --service, which says which one it is", part))
 		}
 	}

@@ -101,16 +101,13 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 func (m *manifestsCommand) chooseConversionService() {
 	r := m.app.Registration
 	service := hosting.Config(r).Endpoint.Service
-	if service == nil || r.ConversionService != "" || len(m.chosen.Converters) == 0 || !m.chosen.Reads {
+	if service == nil || r.ConversionService != nil || len(m.chosen.Converters) == 0 || !m.chosen.Reads {
 		return
 	}
 	own := *service
 	own.Name += "-conversion"
-	r.ConversionService = own.Namespace + "/" + own.Name
-	if own.Port != 0 {
-		r.ConversionService += ":" + strconv.Itoa(int(own.Port))
-	}
-	m.args = append(m.args, "--conversion-service="+r.ConversionService)
+	r.ConversionService = &own
+	m.args = append(m.args, "--conversion-service="+hosting.FormatService(&own))
 	slices.Sort(m.args)
 }
 

@@ -22,7 +22,7 @@ func TestRightsForTheLeaseOfComponents(t *testing.T) {
 			Authentication: &serving.AuthenticationSettings{}, Serving: &serving.Settings{},
 		}
 		all.SetDefaults("app")
-		r.Registration.Service, r.Registration.Mode = "home/webhooks", registration.ModeNone
+		r.Registration.Service, r.Registration.Mode = &registration.Service{Namespace: "home", Name: "webhooks"}, registration.ModeNone
 		r.Certificate.Source = source
 		var names []string
 		for _, object := range r.Objects() {

@@ -64,7 +64,7 @@ func (w *Workload) Validate(s *hosting.Settings) error {
 	if w.Image == "" {
 		errs = append(errs, errors.New("--part workload needs --image"))
 	}
-	if s.Registration.Service == "" {
+	if s.Registration.Service == nil {
 		errs = append(errs, errors.New("--part workload needs --service: it is for a server in the cluster"))
 	}
 	if w.Replicas < 1 {

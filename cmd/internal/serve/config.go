@@ -151,6 +151,4 @@ func (c *Config) appSettings() frontdoor.Settings {
 
 // OfDeployment lists fields that a server requires. Commands that start no server do not need
 // them.
-var OfDeployment = []string{
-	"registration.service", "registration.staticManifestsDir", "certificate.certFile", "certificate.privateKeyFile", "authentication.clientCAFile",
-}
+var OfDeployment = append([]string{"registration.service"}, hosting.FilesOfServers...)

@@ -51,7 +51,7 @@ func given(t *testing.T, args ...string) *pflag.FlagSet {
 }
 
 func TestFlagsOverrideTheFileWhichOverridesTheDefaults(t *testing.T) {
-	path := file(t, configHead+`registration: {service: a/b, name: hooks, excludedNamespaces: [], timeoutSeconds: 7}
+	path := file(t, configHead+`registration: {service: {namespace: a, name: b}, name: hooks, excludedNamespaces: [], timeoutSeconds: 7}
 serving: {securePort: 1, drainMin: 1s}
 authentication: {privatePaths: Always}
 leaderElection: {leaderElect: false}
@@ -63,7 +63,7 @@ webhooks: [{name: imagepull, settings: {forbidLatest: true}}, {name: servicetype
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Registration.Service, want.Registration.Name, want.Registration.ExcludedNamespaces, want.Registration.TimeoutSeconds = "a/b", "other", []string{}, 7
+	want.Registration.Service, want.Registration.Name, want.Registration.ExcludedNamespaces, want.Registration.TimeoutSeconds = &registration.Service{Namespace: "a", Name: "b"}, "other", []string{}, 7
 	want.Serving.SecurePort, want.Serving.DrainMin = 2, 1e9
 	want.Authentication.PrivatePaths = hosting.PrivatePathsNever
 	want.Log.Verbosity = 3
@@ -82,7 +82,7 @@ webhooks: [{name: imagepull, settings: {forbidLatest: true}}, {name: servicetype
 }
 
 func TestAProblemNamesTheFlagThatHasSetTheField(t *testing.T) {
-	path := file(t, configHead+"registration: {service: a/b, failurePolicy: Ignore}\nserving:\n  securePort: -1\n")
+	path := file(t, configHead+"registration: {service: {namespace: a, name: b}, failurePolicy: Ignore}\nserving:\n  securePort: -1\n")
 	_, err := Load(path, given(t, "--failure-policy", "fail", "--metrics-bind-address", "8080"))
 	want := path + ":5: serving.securePort: Invalid value: -1: must be between 0 and 65535\n" +
 		"--failure-policy: registration.failurePolicy: Unsupported value: \"fail\": supported values: \"Fail\", \"Ignore\"\n" +
@@ -109,74 +109,74 @@ func TestEveryFlagIsAField(t *testing.T) {
 // TestEveryFieldIsValidated breaks one field after another.
 func TestEveryFieldIsValidated(t *testing.T) {
 	for text, want := range map[string]string{
-		"registration: {mode: both}":                                                         `registration.mode: Unsupported value: "both": supported values: "API", "Manifest", "None"`,
-		"registration: {staticManifestsDir: /a}":                                             "registration.staticManifestsDir: Forbidden: only with the mode Manifest",
-		"registration: {mode: Manifest, service: a/b}":                                       "registration.staticManifestsDir: Required value",
-		"registration: {mode: Manifest, staticManifestsDir: a}":                              `registration.staticManifestsDir: Invalid value: "a": must be an absolute path`,
-		"registration: {mode: Manifest, staticManifestsDir: /a, service: a/b}":               "registration.service: Forbidden: the mode Manifest needs url",
-		"registration: {owner: role/a}":                                                      `registration.owner: Invalid value: "role/a": write clusterrole/NAME`,
-		"registration: {mode: None, owner: clusterrole/a}":                                   "registration.owner: Forbidden: only with the mode API",
-		"registration: {service: webhooks}":                                                  `registration.service: Invalid value: "webhooks": write NAMESPACE/NAME`,
-		"registration: {service: a/b.c}":                                                     "registration.service: Invalid value",
-		"registration: {service: 'a/b:0'}":                                                   "1 to 65535",
-		"registration: {service: a/b, url: 'https://a'}":                                     "registration.url: Forbidden: not together with service",
-		"registration: {url: 'http://a'}":                                                    "registration.url: Invalid value: ",
-		"registration: {name: A}":                                                            "registration.name: Invalid value",
-		"registration: {namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}}":    "registration.namespaceSelector: Invalid value",
-		"registration: {excludedNamespaces: [b, A]}":                                         `registration.excludedNamespaces[1]: Invalid value: "A"`,
-		"registration: {ownPods: a}":                                                         `registration.ownPods: Invalid value: "a": write KEY=VALUE`,
-		"registration: {failurePolicy: fail}":                                                `registration.failurePolicy: Unsupported value: "fail"`,
-		"registration: {timeoutSeconds: 31}":                                                 "registration.timeoutSeconds: Invalid value: 31: the API server allows 1 to 30 seconds",
-		"registration: {foreignTerms: keep}":                                                 `registration.foreignTerms: Unsupported value: "keep": supported values: "Keep", "Refuse"`,
-		"registration: {mode: None, service: a/b, foreignTerms: Refuse}":                     "registration.foreignTerms: Forbidden: only with the mode API",
-		"registration: {reviewVersions: [v1, v2, v1]}":                                       `registration.reviewVersions[1]: Unsupported value: "v2"`,
-		"registration: {reviewVersions: [v1, v1]}":                                           `registration.reviewVersions[1]: Duplicate value: "v1"`,
-		"certificate: {source: vault}":                                                       `certificate.source: Unsupported value: "vault"`,
-		"certificate: {source: Files, certFile: a}":                                          "certificate.privateKeyFile: Required value",
-		"certificate: {source: Files, certFile: a, privateKeyFile: b, authoritySecret: a/b}": "certificate.authoritySecret: Forbidden: only with the source Authority",
-		"certificate: {caFile: a}":                                                           "certificate.caFile: Forbidden: only with the source Files",
-		"certificate: {authoritySecret: a}":                                                  `certificate.authoritySecret: Invalid value: "a": write NAMESPACE/NAME`,
-		"certificate: {lifetime: -1s}":                                                       "certificate.lifetime: Invalid value: \"-1s\": must be positive",
-		"certificate: {caPropagation: -1s}":                                                  "certificate.caPropagation: Invalid value",
-		"certificate: {caLifetime: 1h}":                                                      `certificate.lifetime: Invalid value: "48h0m0s": must be at most caLifetime, 1h0m0s`,
-		"leaderElection: {leaseDuration: 1s}":                                                `leaderElection.leaseDuration: Invalid value: "1s": must be longer than renewDeadline, 10s`,
-		"leaderElection: {renewDeadline: 2s}":                                                "leaderElection.renewDeadline: Invalid value: \"2s\": must be longer than 2.4s",
-		"leaderElection: {retryPeriod: 0s}":                                                  "leaderElection.retryPeriod: Invalid value: \"0s\": must be positive",
-		"authentication: {mode: token}":                                                      `authentication.mode: Unsupported value: "token"`,
-		"authentication: {mode: ClientCA}":                                                   "authentication.clientCAFile: Required value",
-		"authentication: {clientCAFile: a}":                                                  "authentication.clientCAFile: Forbidden: only with the mode ClientCA",
-		"authentication: {clientCommonNames: [a]}":                                           "authentication.clientCommonNames: Forbidden",
-		"authentication: {metrics: ClientCA}":                                                `authentication.metrics: Unsupported value: "ClientCA": supported values: "None", "Delegated"`,
-		"recording: {recentReviews: 1, samplingRatePerMillion: 1}":                           "recording.recentReviews: Forbidden: only with authentication.metrics Delegated",
-		"authentication: {metrics: Delegated}\nserving: {metricsBindAddress: '0'}":           "authentication.metrics: Forbidden: serving.metricsBindAddress disables metrics",
-		"authentication: {privatePaths: Always}\nregistration: {mode: None}":                 "authentication.privatePaths: Forbidden: needs the registration mode API",
-		"authentication: {privatePaths: Always}\ncertificate: {source: Files}":               "authentication.privatePaths: Forbidden: needs the certificate source Authority",
-		"serving: {securePort: 65536}":                                                       "serving.securePort: Invalid value: 65536",
-		"serving: {metricsBindAddress: '8080'}":                                              "serving.metricsBindAddress: Invalid value",
-		"serving: {readHeaderTimeout: -1s}":                                                  "serving.readHeaderTimeout: Invalid value: \"-1s\": must be positive",
-		"serving: {readTimeout: 0s}":                                                         "serving.readTimeout: Invalid value",
-		"serving: {writeTimeout: 5s}":                                                        "serving.writeTimeout: Invalid value: \"5s\": must be at least 30s",
-		"serving: {idleTimeout: 90s}":                                                        "serving.idleTimeout: Invalid value: \"1m30s\": must be above 1m30s",
-		"serving: {maxHeaderBytes: 0}":                                                       "serving.maxHeaderBytes: Invalid value: 0: must be positive",
-		"serving: {maxBodyBytes: -1}":                                                        "serving.maxBodyBytes: Invalid value: -1: must be positive",
-		"serving: {maxBytesInFlight: 8}":                                                     "serving.maxBytesInFlight: Invalid value: 8: must be above maxBodyBytes",
-		"serving: {minBodyRate: -1}":                                                         "serving.minBodyRate: Invalid value",
-		"serving: {maxConcurrentReviews: -1}":                                                "serving.maxConcurrentReviews: Invalid value",
-		"serving: {maxWaitingReviews: -1}":                                                   "serving.maxWaitingReviews: Invalid value",
-		"serving: {maxConnections: -1}":                                                      "serving.maxConnections: Invalid value",
-		"serving: {maxMetricsConnections: -1}":                                               "serving.maxMetricsConnections: Invalid value",
-		"serving: {bindAddress: 999.1.1.1}":                                                  `serving.bindAddress: Invalid value: "999.1.1.1": must be an IP address or a host name`,
-		"serving: {drainMin: -1s}":                                                           "serving.drainMin: Invalid value",
-		"serving: {drainTimeout: 1s}":                                                        `serving.drainTimeout: Invalid value: "1s": must not be below drainMin, 15s`,
-		"log: {level: loud}":                                                                 `log.level: Unsupported value: "loud"`,
-		"log: {format: xml}":                                                                 `log.format: Unsupported value: "xml"`,
-		"log: {verbosity: -1}":                                                               "log.verbosity: Invalid value",
-		"tracing: {endpoint: a}":                                                             `tracing.endpoint: Invalid value: "a": write HOST:PORT`,
-		"tracing: {samplingRatePerMillion: 1}":                                               "tracing.samplingRatePerMillion: Forbidden: has no effect without endpoint",
-		"tracing: {endpoint: 'a:1', samplingRatePerMillion: 1000001}":                        "tracing.samplingRatePerMillion: Invalid value: 1000001",
-		"controllers: [nope]":                                                                `controllers: Unsupported value: "nope"`,
-		"webhooks: []":                                                                       "webhooks: Required value: enables none",
-		"webhooks: [{name: poddefault, settings: {guard: Backstop}}]\ncontrollers: []":       "webhooks[0].settings.guard: Forbidden: a backstop needs the controller poddefault-index",
+		"registration: {mode: both}":                                                               `registration.mode: Unsupported value: "both": supported values: "API", "Manifest", "None"`,
+		"registration: {staticManifestsDir: /a}":                                                   "registration.staticManifestsDir: Forbidden: only with the mode Manifest",
+		"registration: {mode: Manifest, service: {namespace: a, name: b}}":                         "registration.staticManifestsDir: Required value",
+		"registration: {mode: Manifest, staticManifestsDir: a}":                                    `registration.staticManifestsDir: Invalid value: "a": must be an absolute path`,
+		"registration: {mode: Manifest, staticManifestsDir: /a, service: {namespace: a, name: b}}": "registration.service: Forbidden: the mode Manifest needs url",
+		"registration: {owner: role/a}":                                                            `registration.owner: Invalid value: "role/a": write clusterrole/NAME`,
+		"registration: {mode: None, owner: clusterrole/a}":                                         "registration.owner: Forbidden: only with the mode API",
+		"registration: {service: webhooks}":                                                        "registration.service: want",
+		"registration: {service: {namespace: a, name: b.c}}":                                       "registration.service.name: Invalid value",
+		"registration: {service: {namespace: a, name: b, port: 65536}}":                            "registration.service.port: Invalid value: 65536",
+		"registration: {service: {namespace: a, name: b}, url: 'https://a'}":                       "registration.url: Forbidden: not together with service",
+		"registration: {url: 'http://a'}":                                                          "registration.url: Invalid value: ",
+		"registration: {name: A}":                                                                  "registration.name: Invalid value",
+		"registration: {namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}}":          "registration.namespaceSelector: Invalid value",
+		"registration: {excludedNamespaces: [b, A]}":                                               `registration.excludedNamespaces[1]: Invalid value: "A"`,
+		"registration: {ownPods: a}":                                                               `registration.ownPods: Invalid value: "a": write KEY=VALUE`,
+		"registration: {failurePolicy: fail}":                                                      `registration.failurePolicy: Unsupported value: "fail"`,
+		"registration: {timeoutSeconds: 31}":                                                       "registration.timeoutSeconds: Invalid value: 31: the API server allows 1 to 30 seconds",
+		"registration: {foreignTerms: keep}":                                                       `registration.foreignTerms: Unsupported value: "keep": supported values: "Keep", "Refuse"`,
+		"registration: {mode: None, service: {namespace: a, name: b}, foreignTerms: Refuse}":       "registration.foreignTerms: Forbidden: only with the mode API",
+		"registration: {reviewVersions: [v1, v2, v1]}":                                             `registration.reviewVersions[1]: Unsupported value: "v2"`,
+		"registration: {reviewVersions: [v1, v1]}":                                                 `registration.reviewVersions[1]: Duplicate value: "v1"`,
+		"certificate: {source: vault}":                                                             `certificate.source: Unsupported value: "vault"`,
+		"certificate: {source: Files, certFile: a}":                                                "certificate.privateKeyFile: Required value",
+		"certificate: {source: Files, certFile: a, privateKeyFile: b, authoritySecret: a/b}":       "certificate.authoritySecret: Forbidden: only with the source Authority",
+		"certificate: {caFile: a}":                                                                 "certificate.caFile: Forbidden: only with the source Files",
+		"certificate: {authoritySecret: a}":                                                        `certificate.authoritySecret: Invalid value: "a": write NAMESPACE/NAME`,
+		"certificate: {lifetime: -1s}":                                                             "certificate.lifetime: Invalid value: \"-1s\": must be positive",
+		"certificate: {caPropagation: -1s}":                                                        "certificate.caPropagation: Invalid value",
+		"certificate: {caLifetime: 1h}":                                                            `certificate.lifetime: Invalid value: "48h0m0s": must be at most caLifetime, 1h0m0s`,
+		"leaderElection: {leaseDuration: 1s}":                                                      `leaderElection.leaseDuration: Invalid value: "1s": must be longer than renewDeadline, 10s`,
+		"leaderElection: {renewDeadline: 2s}":                                                      "leaderElection.renewDeadline: Invalid value: \"2s\": must be longer than 2.4s",
+		"leaderElection: {retryPeriod: 0s}":                                                        "leaderElection.retryPeriod: Invalid value: \"0s\": must be positive",
+		"authentication: {mode: token}":                                                            `authentication.mode: Unsupported value: "token"`,
+		"authentication: {mode: ClientCA}":                                                         "authentication.clientCAFile: Required value",
+		"authentication: {clientCAFile: a}":                                                        "authentication.clientCAFile: Forbidden: only with the mode ClientCA",
+		"authentication: {clientCommonNames: [a]}":                                                 "authentication.clientCommonNames: Forbidden",
+		"authentication: {metrics: ClientCA}":                                                      `authentication.metrics: Unsupported value: "ClientCA": supported values: "None", "Delegated"`,
+		"recording: {recentReviews: 1, samplingRatePerMillion: 1}":                                 "recording.recentReviews: Forbidden: only with authentication.metrics Delegated",
+		"authentication: {metrics: Delegated}\nserving: {metricsBindAddress: '0'}":                 "authentication.metrics: Forbidden: serving.metricsBindAddress disables metrics",
+		"authentication: {privatePaths: Always}\nregistration: {mode: None}":                       "authentication.privatePaths: Forbidden: needs the registration mode API",
+		"authentication: {privatePaths: Always}\ncertificate: {source: Files}":                     "authentication.privatePaths: Forbidden: needs the certificate source Authority",
+		"serving: {securePort: 65536}":                                                             "serving.securePort: Invalid value: 65536",
+		"serving: {metricsBindAddress: '8080'}":                                                    "serving.metricsBindAddress: Invalid value",
+		"serving: {readHeaderTimeout: -1s}":                                                        "serving.readHeaderTimeout: Invalid value: \"-1s\": must be positive",
+		"serving: {readTimeout: 0s}":                                                               "serving.readTimeout: Invalid value",
+		"serving: {writeTimeout: 5s}":                                                              "serving.writeTimeout: Invalid value: \"5s\": must be at least 30s",
+		"serving: {idleTimeout: 90s}":                                                              "serving.idleTimeout: Invalid value: \"1m30s\": must be above 1m30s",
+		"serving: {maxHeaderBytes: 0}":                                                             "serving.maxHeaderBytes: Invalid value: 0: must be positive",
+		"serving: {maxBodyBytes: -1}":                                                              "serving.maxBodyBytes: Invalid value: -1: must be positive",
+		"serving: {maxBytesInFlight: 8}":                                                           "serving.maxBytesInFlight: Invalid value: 8: must be above maxBodyBytes",
+		"serving: {minBodyRate: -1}":                                                               "serving.minBodyRate: Invalid value",
+		"serving: {maxConcurrentReviews: -1}":                                                      "serving.maxConcurrentReviews: Invalid value",
+		"serving: {maxWaitingReviews: -1}":                                                         "serving.maxWaitingReviews: Invalid value",
+		"serving: {maxConnections: -1}":                                                            "serving.maxConnections: Invalid value",
+		"serving: {maxMetricsConnections: -1}":                                                     "serving.maxMetricsConnections: Invalid value",
+		"serving: {bindAddress: 999.1.1.1}":                                                        `serving.bindAddress: Invalid value: "999.1.1.1": must be an IP address or a host name`,
+		"serving: {drainMin: -1s}":                                                                 "serving.drainMin: Invalid value",
+		"serving: {drainTimeout: 1s}":                                                              `serving.drainTimeout: Invalid value: "1s": must not be below drainMin, 15s`,
+		"log: {level: loud}":                                                                       `log.level: Unsupported value: "loud"`,
+		"log: {format: xml}":                                                                       `log.format: Unsupported value: "xml"`,
+		"log: {verbosity: -1}":                                                                     "log.verbosity: Invalid value",
+		"tracing: {endpoint: a}":                                                                   `tracing.endpoint: Invalid value: "a": write HOST:PORT`,
+		"tracing: {samplingRatePerMillion: 1}":                                                     "tracing.samplingRatePerMillion: Forbidden: has no effect without endpoint",
+		"tracing: {endpoint: 'a:1', samplingRatePerMillion: 1000001}":                              "tracing.samplingRatePerMillion: Invalid value: 1000001",
+		"controllers: [nope]":                                                                      `controllers: Unsupported value: "nope"`,
+		"webhooks: []":                                                                             "webhooks: Required value: enables none",
+		"webhooks: [{name: poddefault, settings: {guard: Backstop}}]\ncontrollers: []":             "webhooks[0].settings.guard: Forbidden: a backstop needs the controller poddefault-index",
 		"webhooks: [{name: poddefault, settings: {guard: Backstop}}]\nregistration: {mode: Manifest, staticManifestsDir: /a, url: 'https://a'}": "webhooks[0].settings.guard: Forbidden: a backstop is not for the registration mode Manifest",
 		"webhooks: [{name: poddefault, settings: {guard: Open}}]":                                                                               `webhooks[0].settings.guard: Unsupported value: "Open": supported values: "Backstop", "Fail"`,
 		"webhooks: [{name: poddefault, settings: {authorizeAuthors: maybe}}]":                                                                   `webhooks[0].settings.authorizeAuthors: Unsupported value: "maybe"`,
@@ -235,7 +235,7 @@ func FuzzConfig(f *testing.F) {
 // A Namespace that the webhook for exemptions does not see may be selected later, with an
 // annotation that nobody has checked.
 func TestTheWebhookForExemptionsSeesEveryNamespace(t *testing.T) {
-	c, err := Load(file(t, configHead+`registration: {service: a/b, namespaceSelector: {matchLabels: {team: a}}, failurePolicy: Ignore}
+	c, err := Load(file(t, configHead+`registration: {service: {namespace: a, name: b}, namespaceSelector: {matchLabels: {team: a}}, failurePolicy: Ignore}
 webhooks: [{name: poddefault, failurePolicy: Ignore, namespaceSelector: {matchLabels: {x: z}}, objectSelector: {matchLabels: {x: z}},
   matchConditions: [{name: a, expression: 'false'}], settings: {maxExemption: 24h, authorizeAuthors: "off"}}]
 `), nil)

@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 // A setting that is wrong is reported in the same words, with the field's path, whether it comes from
@@ -46,7 +47,7 @@ func TestAFlagAFileAndAGoValueReportTheSameProblem(t *testing.T) {
 		{"registration", "registration.mode", "mail", func(s *frontdoor.Settings) { s.Registration.Mode = "mail" }},
 		{"static-manifests-dir", "registration.staticManifestsDir", "/a", func(s *frontdoor.Settings) { s.Registration.StaticManifestsDir = "/a" }},
 		{"owner", "registration.owner", "role/a", func(s *frontdoor.Settings) { s.Registration.Owner = "role/a" }},
-		{"url", "registration.url", "http://a", func(s *frontdoor.Settings) { s.Registration.Service, s.Registration.URL = "", "http://a" }},
+		{"url", "registration.url", "http://a", func(s *frontdoor.Settings) { s.Registration.Service, s.Registration.URL = nil, "http://a" }},
 		{"configuration-name", "registration.name", "A", func(s *frontdoor.Settings) { s.Registration.Name = "A" }},
 		{"excluded-namespaces", "registration.excludedNamespaces", "A", func(s *frontdoor.Settings) { s.Registration.ExcludedNamespaces = []string{"A"} }},
 		{"own-pods", "registration.ownPods", "a", func(s *frontdoor.Settings) { s.Registration.OwnPods = "a" }},
@@ -74,7 +75,7 @@ func TestAFlagAFileAndAGoValueReportTheSameProblem(t *testing.T) {
 	} {
 		t.Run(tc.field, func(t *testing.T) {
 			settings := app.DefaultSettings()
-			settings.Client, settings.Registration.Service = &rest.Config{}, "a/b"
+			settings.Client, settings.Registration.Service = &rest.Config{}, &registration.Service{Namespace: "a", Name: "b"}
 			tc.set(&settings)
 			err := app.Validate(settings)
 			if err == nil || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), tc.field) {
@@ -109,11 +110,11 @@ func TestAFlagAFileAndAGoValueReportTheSameProblem(t *testing.T) {
 			text := configHead + section + ": {" + name + ": " + value
 			switch {
 			case section == "registration" && tc.flag != "url":
-				text += ", service: a/b}\n"
+				text += ", service: {namespace: a, name: b}}\n"
 			case tc.flag == "url":
 				text += "}\n"
 			default:
-				text += "}\nregistration: {service: a/b}\n"
+				text += "}\nregistration: {service: {namespace: a, name: b}}\n"
 			}
 			path := file(t, text)
 			if _, err := Load(path, nil); err == nil || err.Error() != path+":3: "+want {

@@ -50,7 +50,7 @@ func (c *Config) validate() field.ErrorList {
 		c.validateWebhooks(field.NewPath("webhooks")),
 	)
 	errs = append(errs, setting.ValidateSelection("controllers", c.Controllers, controllerNames())...)
-	if c.Registration.ConversionService != "" {
+	if c.Registration.ConversionService != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("registration", "conversionService"), "only for applications that convert custom resources"))
 	}
 	if !slices.ContainsFunc(errs, func(err *field.Error) bool { return err.Type != field.ErrorTypeRequired }) {

@@ -30,9 +30,9 @@ type Flags struct {
 // AddFlags adds the flags.
 func (f *Flags) AddFlags(cmd *cobra.Command) {
 	f.Flags.AddFlags(cmd)
-	f.Registration.Service, f.Certificate.AuthoritySecret, f.flags = "", "", cmd.Flags()
+	f.Registration.Service, f.Certificate.AuthoritySecret, f.flags = nil, "", cmd.Flags()
 	cli.AddFlagGroup(cmd, "Authority", func() {
-		setting.Bind(cmd, f, setting.Flag{Name: "service", Field: "registration.service",
+		setting.Bind(cmd, f, setting.Flag{Name: "service", Field: "registration.service", Value: hosting.ServiceFlag,
 			Usage: "the Service of the server, `namespace/name[:port]`; the authority is the Secret " + f.Certificate.DefaultSecret + " in its namespace"})
 		setting.Bind(cmd, f, setting.Flag{Name: "authority-secret", Field: "certificate.authoritySecret",
 			Usage: "the Secret of the authority, `namespace/name`, if the server runs with this flag"})
@@ -41,7 +41,7 @@ func (f *Flags) AddFlags(cmd *cobra.Command) {
 
 // Named reports whether the flags identify an authority.
 func (f *Flags) Named() bool {
-	return f.Certificate.AuthoritySecret != "" || f.Registration.Service != ""
+	return f.Certificate.AuthoritySecret != "" || f.Registration.Service != nil
 }
 
 // Validate reports every problem of the flags; they must identify an authority.

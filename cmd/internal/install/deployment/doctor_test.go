@@ -16,7 +16,7 @@ import (
 
 func TestDoctorExpectsTheRightsOfRegisteredWebhooks(t *testing.T) {
 	registered := func(names ...string) *doctor.Installation {
-		of := &doctor.Installation{Registration: registration.Settings{Name: "hooks", Service: "store/web"}, ServiceAccount: "sallyport"}
+		of := &doctor.Installation{Registration: registration.Settings{Name: "hooks", Service: &registration.Service{Namespace: "store", Name: "web"}}, ServiceAccount: "sallyport"}
 		for _, name := range names {
 			of.Webhooks = append(of.Webhooks, cluster.Webhook{Name: name})
 		}

@@ -66,7 +66,7 @@ func (m *Manifests) Validate() error {
 	for _, part := range m.Parts {
 		errs = append(errs, cli.Choice("part", part, AllParts))
 	}
-	inCluster := m.Server.Registration.Service != ""
+	inCluster := m.Server.Registration.Service != nil
 	if !inCluster && m.Server.Registration.URL == "" && slices.ContainsFunc(m.Parts, func(part string) bool { return part != partCRD }) {
 		errs = append(errs, errors.New("--service or --url is required: the API server must know where the webhooks are"))
 	}

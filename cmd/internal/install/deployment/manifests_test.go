@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/install"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 func manifests(parts ...string) *Manifests {
@@ -35,7 +36,7 @@ func TestEveryProblemOfManifestsIsReported(t *testing.T) {
 
 func TestManifestsComeInTheOrderInWhichTheyAreCreated(t *testing.T) {
 	m := manifests(AllParts...)
-	m.Server.Registration.Service, m.Workload.Image = "home/webhooks", "registry.example.com/sallyport:v1"
+	m.Server.Registration.Service, m.Workload.Image = &registration.Service{Namespace: "home", Name: "webhooks"}, "registry.example.com/sallyport:v1"
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}

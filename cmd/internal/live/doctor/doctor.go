@@ -244,8 +244,8 @@ func (d *doctor) installation() *Installation {
 		Cluster: d.Cluster, Registration: d.Registration, Certificate: d.Certificate, Webhooks: d.webhooks, WebhooksErr: d.webhooksErr,
 		ServiceAccount: d.ServiceAccount[strings.Index(d.ServiceAccount, "/")+1:],
 	}
-	if s := d.service(); s != nil && of.Registration.Service == "" {
-		of.Registration.Service = s.Namespace + "/" + s.Name
+	if s := d.service(); s != nil && of.Registration.Service == nil {
+		of.Registration.Service = &registration.Service{Namespace: s.Namespace, Name: s.Name}
 	} else if u := d.url(); u != nil && s == nil {
 		of.Registration.URL = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 	}
