@@ -240,7 +240,7 @@ spec:
 	// Without Sallyport's own registration, the repository has the configurations.
 	const others = "gitops-others"
 	e.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: others}})
-	unregistered := e.start(t, others, "--registration", "none", "--authority-secret", others+"/ca")
+	unregistered := e.start(t, others, "--registration", "None", "--authority-secret", others+"/ca")
 	unregistered.awaitReady(t)
 	authority := &corev1.Secret{}
 	if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: others, Name: "ca"}, authority); err != nil {
