@@ -99,11 +99,11 @@ func BenchmarkSteps(b *testing.B) {
 	})
 	b.Run("pod and merge", func(b *testing.B) {
 		for b.Loop() {
-			mergeAll(pod(), match{objects: chosen}, nil, &settings.LeftAlone)
+			mergeAll(pod(), match{objects: chosen}, nil, &LeftAlone{settings.CommandExcluded, settings.MeshContainers})
 		}
 	})
 	b.Run("response", func(b *testing.B) {
-		m := mergeAll(pod(), match{objects: chosen}, nil, &settings.LeftAlone)
+		m := mergeAll(pod(), match{objects: chosen}, nil, &LeftAlone{settings.CommandExcluded, settings.MeshContainers})
 		for b.Loop() {
 			m.response(false)
 		}

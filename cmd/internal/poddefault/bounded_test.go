@@ -384,7 +384,7 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 					t.Fatal(err)
 				}
 				p, _ := readPod(raw, md, chosen.objects, b.another())
-				m := mergeAll(p, chosen, nil, &settings.LeftAlone)
+				m := mergeAll(p, chosen, nil, &LeftAlone{settings.CommandExcluded, settings.MeshContainers})
 				if err := m.beyond(); err != nil {
 					t.Fatalf("%d: %v", n, err)
 				}

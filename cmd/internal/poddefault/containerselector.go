@@ -10,14 +10,10 @@ import (
 
 // LeftAlone are names of containers that objects reach only if they name them.
 type LeftAlone struct {
-	// CommandExcluded are names of containers whose command and args are left
-	// alone. [DefaultSettings] has istio-proxy, as Kubeflow's webhook does.
-	CommandExcluded []string `json:"excludedContainers"`
-	// MeshContainers are names of containers that get neither env, envFrom nor
-	// volume mounts: a mesh proxy configures itself by env, which PodDefaults
-	// meant for the application would break. [DefaultSettings] has istio-proxy and
-	// linkerd-proxy.
-	MeshContainers []string `json:"meshContainers"`
+	// Commands are of containers whose command and args are left alone.
+	Commands []string
+	// Mesh are of containers of a mesh, to which only commands and args are added.
+	Mesh []string
 }
 
 // picks reports whether c's additions apply to a container. Without a selector they
@@ -44,7 +40,7 @@ func (m *merge) first(c *Compiled) *container {
 		m.firsts = map[*Compiled]*container{}
 	}
 	m.firsts[c] = nil
-	excluded := slices.Concat(m.mesh, m.leftAlone.CommandExcluded)
+	excluded := slices.Concat(m.mesh, m.leftAlone.Commands)
 	if m.mesh == nil { // the only container is the application
 		excluded = nil
 	}

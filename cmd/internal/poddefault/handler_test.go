@@ -46,7 +46,7 @@ func TestDefinitionIsValid(t *testing.T) {
 }
 
 func TestSettingsReportEveryProblem(t *testing.T) {
-	settings := Settings{LeftAlone: LeftAlone{CommandExcluded: []string{"a", "a"}, MeshContainers: []string{"", "A_b"}}}
+	settings := Settings{CommandExcluded: []string{"a", "a"}, MeshContainers: []string{"", "A_b"}}
 	_, err := New(nil, settings)
 	if err == nil {
 		t.Fatal("no error")

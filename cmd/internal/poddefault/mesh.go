@@ -14,7 +14,7 @@ func (m *merge) readMesh() {
 		}
 	}
 	if own != 1 {
-		m.mesh = m.leftAlone.MeshContainers
+		m.mesh = m.leftAlone.Mesh
 	}
 }
 

@@ -106,7 +106,7 @@ func (m *merge) setValues(h *holder, t *container, c *Compiled, values []fieldVa
 func (m *merge) takes(t *container, c *Compiled, rule *valueRule) bool {
 	excluded := m.mesh
 	if rule.command {
-		excluded = m.leftAlone.CommandExcluded
+		excluded = m.leftAlone.Commands
 	}
 	return m.picks(c, t, excluded) && (!rule.running || !t.init || t.native())
 }
@@ -161,7 +161,7 @@ func (m *merge) replacedValueSince(h *holder, t *container, c *Compiled, f *fiel
 		values, excluded = containerValues, m.mesh
 	}
 	if f.rule.command {
-		excluded = m.leftAlone.CommandExcluded
+		excluded = m.leftAlone.Commands
 	}
 	have, ok := h.lookup(f.tokens...)
 	return ok && m.replacedSince(c, place{values, jsonpatch.Pointer(f.tokens...)}, t, excluded, func(later jsontext.Value) bool {

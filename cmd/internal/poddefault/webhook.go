@@ -36,7 +36,14 @@ const (
 
 // Settings apply to all PodDefaults.
 type Settings struct {
-	LeftAlone
+	// CommandExcluded are names of containers whose command and args are left
+	// alone. [DefaultSettings] has istio-proxy, as Kubeflow's webhook does.
+	CommandExcluded []string `json:"excludedContainers"`
+	// MeshContainers are names of containers that get neither env, envFrom nor
+	// volume mounts: a mesh proxy configures itself by env, which PodDefaults
+	// meant for the application would break. [DefaultSettings] has istio-proxy and
+	// linkerd-proxy.
+	MeshContainers []string `json:"meshContainers"`
 	// Freshness is Cached or Consistent. Consistent asks the API server for each pod: while
 	// that takes longer than the webhook's timeout, as on an overloaded machine, pods are
 	// refused. Give such a webhook more timeoutSeconds.
@@ -101,12 +108,10 @@ func (s Settings) Validate() error {
 // DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{
-		LeftAlone: LeftAlone{
-			CommandExcluded: []string{"istio-proxy"},
-			MeshContainers:  []string{"istio-proxy", "linkerd-proxy"},
-		},
-		Freshness: Cached,
-		Usage:     UsageIgnore,
+		CommandExcluded: []string{"istio-proxy"},
+		MeshContainers:  []string{"istio-proxy", "linkerd-proxy"},
+		Freshness:       Cached,
+		Usage:           UsageIgnore,
 	}
 }
 
@@ -172,14 +177,18 @@ func define(source Source, settings Settings, name, path string, failurePolicy a
 				Expression: "!has(object.metadata.annotations) || !('" + meta.MirrorAnnotation + "' in object.metadata.annotations)",
 			},
 		},
-		Handler: &handler{source: source, settings: settings, excluded: excluded},
+		Handler: &handler{
+			source: source, settings: settings, excluded: excluded,
+			leftAlone: LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers},
+		},
 	}, nil
 }
 
 type handler struct {
-	source   Source
-	settings Settings
-	excluded bool // only for excluded pods
+	source    Source
+	settings  Settings
+	leftAlone LeftAlone
+	excluded  bool // only for excluded pods
 }
 
 var podResource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -253,7 +262,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespac
 		return admission.Allowed(), nil
 	}
 	md.complete()
-	f := folding{raw: raw, leftAlone: &h.settings.LeftAlone}
+	f := folding{raw: raw, leftAlone: &h.leftAlone}
 	m, err := f.settle(md, &b, chosen)
 	if added := m.addedLabels(); err == nil && (len(added) > 0 || len(s.pinned) > 0) {
 		var more []*Compiled

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -370,39 +369,4 @@ func (d *Default) whyNot(pod *manifest.Object, after map[string]string, denied b
 		return "it would be skipped"
 	}
 	return "it would not be applied"
-}
-
-// decidedOn reports whether the decisions annotation lists the object.
-func decidedOn(annotations map[string]string, d *Default) bool {
-	name := d.Name
-	if d.namespaces != nil {
-		name = "cluster/" + name
-	}
-	return slices.Contains(strings.Split(annotations[meta.DecisionsAnnotation], ","), name)
-}
-
-func annotationsOf(pod []byte) map[string]string {
-	var body struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(pod, &body) != nil {
-		return nil
-	}
-	return body.Metadata.Annotations
-}
-
-// addedBy returns the places that each object changes, without its mark.
-func addedBy(out *review.Outcome) map[string][]string {
-	added := map[string][]string{}
-	for _, origin := range out.Origins() {
-		if strings.HasPrefix(origin.Path, "/metadata/annotations/poddefault.admission.kubeflow.org~1") || strings.HasPrefix(origin.Path, "/metadata/annotations/sallyport.io~1") {
-			continue
-		}
-		if where := workload.Place(out.After, origin.Path); !slices.Contains(added[origin.Source], where) {
-			added[origin.Source] = append(added[origin.Source], where)
-		}
-	}
-	return added
 }

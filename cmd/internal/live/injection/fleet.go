@@ -18,6 +18,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/asked"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
@@ -32,7 +33,7 @@ import (
 type fleet struct {
 	cluster   *cluster.Cluster
 	notes     io.Writer
-	asked     *asked
+	asked     *asked.Registration
 	all       *everywhere // nil if namespaces are read one by one
 	known     map[string]*judged
 	findings  map[class][]drift.Finding
@@ -66,12 +67,12 @@ type class struct {
 func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*fleet, error) {
 	f := &fleet{cluster: c, notes: notes, known: map[string]*judged{}, findings: map[class][]drift.Finding{}}
 	var err error
-	switch f.asked, err = newAsked(ctx, c); {
+	switch f.asked, err = asked.Read(ctx, c); {
 	case err != nil:
 		return nil, err
-	case f.asked.admission.Hidden():
+	case f.asked.Hidden():
 		manifest.Note(notes, "note: you may not read webhook configurations: pods are compared whatever the selectors of the server's are")
-	case !f.asked.registered:
+	case !f.asked.Registered:
 		manifest.Note(notes, "note: no webhook %s is registered: pods are compared whatever the selectors of its configuration were", poddefault.Name)
 	}
 	if namespace == "" {
@@ -173,11 +174,11 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 		return nil, nil
 	}
 	if len(found) > 0 { // otherwise nobody needs to know
-		asked, err := f.asked.about(ctx, pod)
+		is, err := f.asked.About(ctx, pod)
 		if err != nil {
 			return nil, err
 		}
-		if !asked {
+		if !is {
 			if found, err = judge(true); err != nil {
 				return nil, err
 			}

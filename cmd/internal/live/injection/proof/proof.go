@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/asked"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
@@ -147,7 +148,7 @@ func (p *Prover) notCalled(ctx context.Context, trial *injection.Trial, pod *cor
 	if err != nil {
 		return Differs, what
 	}
-	why, intended, err := injection.NotCalled(ctx, trial.Cluster, value, pod.Namespace, pod.Name)
+	why, intended, err := asked.NotCalled(ctx, trial.Cluster, value, pod.Namespace, pod.Name)
 	switch {
 	case err != nil || why == "":
 		return Differs, what

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+// Package asked says for which pods the API server calls the PodDefault webhook, as the server has
+// registered it and as it is.
+package asked
 
 import (
 	"context"
@@ -22,35 +24,40 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
-// asked reports for which pods the server has registered the PodDefault webhook. Terms of
+// Registration reports for which pods the server has registered the PodDefault webhook. Terms of
 // other clients do not matter: the pods that they exclude should have been injected.
-type asked struct {
-	cluster    *cluster.Cluster
-	admission  *inspect.Admission
-	registered bool
+type Registration struct {
+	cluster   *cluster.Cluster
+	admission *inspect.Admission
+	// Registered is false if no such webhook is registered.
+	Registered bool
 }
 
-func newAsked(ctx context.Context, c *cluster.Cluster) (*asked, error) {
+// Read reads it from a cluster.
+func Read(ctx context.Context, c *cluster.Cluster) (*Registration, error) {
 	admission, err := inspect.MutatingAsRegistered(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{cluster: c, admission: admission}
+	a := &Registration{cluster: c, admission: admission}
 	links, err := a.links(ctx, lint.Request{})
-	a.registered = len(links) > 0
+	a.Registered = len(links) > 0
 	return a, err
 }
 
+// Hidden reports whether the user may not read configurations.
+func (a *Registration) Hidden() bool { return a.admission.Hidden() }
+
 // links returns the webhook's entries in the chain, usually one.
-func (a *asked) links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
+func (a *Registration) links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
 	links, err := a.admission.Links(ctx, r)
 	return slices.DeleteFunc(links, func(link lint.Link) bool { return !strings.HasSuffix(link.Name, "/"+poddefault.Name) }), err
 }
 
-// about reports whether the webhook is meant for such a pod. If the metadata does not
+// About reports whether the webhook is meant for such a pod. If the metadata does not
 // say, it reads the pod.
-func (a *asked) about(ctx context.Context, pod *metav1.ObjectMeta) (bool, error) {
-	if !a.registered {
+func (a *Registration) About(ctx context.Context, pod *metav1.ObjectMeta) (bool, error) {
+	if !a.Registered {
 		return true, nil
 	}
 	whole := metav1.PartialObjectMetadata{ObjectMeta: *pod}
@@ -81,7 +88,7 @@ func (a *asked) about(ctx context.Context, pod *metav1.ObjectMeta) (bool, error)
 	return slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }), nil
 }
 
-func (a *asked) ofPod(ctx context.Context, pod *metav1.ObjectMeta, value map[string]any) ([]lint.Link, error) {
+func (a *Registration) ofPod(ctx context.Context, pod *metav1.ObjectMeta, value map[string]any) ([]lint.Link, error) {
 	return a.links(ctx, lint.Request{
 		Operation: admissionregistrationv1.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
 		Namespace: pod.Namespace, Name: pod.Name, Object: value,
@@ -92,15 +99,15 @@ func (a *asked) ofPod(ctx context.Context, pod *metav1.ObjectMeta, value map[str
 // or "" if it may. Intended is set if that is by the server's own configuration, and not by
 // terms of other clients.
 func NotCalled(ctx context.Context, c *cluster.Cluster, pod map[string]any, namespace, name string) (why string, intended bool, err error) {
-	registered, err := newAsked(ctx, c)
+	registered, err := Read(ctx, c)
 	if err != nil {
 		return "", false, err
 	}
-	live := &asked{cluster: c}
+	live := &Registration{cluster: c}
 	if live.admission, err = inspect.Mutating(ctx, c); err != nil {
 		return "", false, err
 	}
-	out := func(a *asked) (string, error) {
+	out := func(a *Registration) (string, error) {
 		links, err := a.ofPod(ctx, &metav1.ObjectMeta{Namespace: namespace, Name: name}, pod)
 		if err != nil || slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }) {
 			return "", err
@@ -114,5 +121,5 @@ func NotCalled(ctx context.Context, c *cluster.Cluster, pod map[string]any, name
 		return "", false, err
 	}
 	own, err := out(registered)
-	return why, own != "" && registered.registered, err
+	return why, own != "" && registered.Registered, err
 }
