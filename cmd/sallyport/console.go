@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 
@@ -20,7 +22,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting/memory"
@@ -143,7 +144,7 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 	known := authorityFlags()
 	options := console.Options{
 		Config: c.Config, Namespace: c.Namespace, Doctor: deployment.Doctor(), Version: buildVersion(), Dataset: o.server.Settings.Dataset,
-		Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
+		Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 			return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 		},
 	}

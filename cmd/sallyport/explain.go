@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -12,7 +14,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -60,7 +61,7 @@ func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &injection.Trial{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
+	return &injection.Trial{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 	}}, nil
 }

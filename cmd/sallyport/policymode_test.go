@@ -14,6 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/google/go-cmp/cmp"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -97,7 +100,7 @@ func TestPoliciesWebhookAndReviewAgree(t *testing.T) {
 				}
 				continue
 			}
-			delete(want.Annotations, poddefault.RevisionsAnnotation) // which policies do not write
+			delete(want.Annotations, meta.RevisionsAnnotation) // which policies do not write
 			if diff := cmp.Diff(plain(rt, want), plain(rt, got)); diff != "" {
 				rt.Fatalf("(-webhook +policy):\n%s", diff)
 			}
@@ -167,10 +170,10 @@ type policyWorld struct {
 
 func newPolicyWorld(t *testing.T, rt *rapid.T, folder string, pds []*kubeflowv1alpha1.PodDefault) *policyWorld {
 	w := &policyWorld{t: t, rapid: rt, file: filepath.Join(folder, "poddefaults.json")}
-	index := poddefault.NewIndex()
+	index := source.NewIndex()
 	var documents []string
 	for _, pd := range pds {
-		index.Set(poddefault.Compile(pd))
+		index.Set(plan.Compile(pd))
 		documents = append(documents, string(encoded(rt, pd)))
 	}
 	if err := os.WriteFile(w.file, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -15,7 +17,6 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -87,12 +88,12 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 	for i, account := range []string{"one", "two"} {
 		spec := pd.Spec.DeepCopy()
 		spec.ServiceAccountName = account
-		meaning := poddefault.Meaning(spec)
-		names[account] = poddefault.RevisionOf(meaning)
+		meaning := plan.Meaning(spec)
+		names[account] = plan.RevisionOf(meaning)
 		o := revision.New(owner, "default", meaning, int64(i+1))
 		if account == "one" {
 			o.Labels[revision.StableLabel] = "true"
-			o.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), Step: 1}
+			o.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: plan.RevisionOf(plan.Meaning(&pd.Spec)), Step: 1}
 		}
 		post(o)
 	}
@@ -226,7 +227,7 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 	for i, meaning := range [][]byte{first, second} {
 		post(revision.New(owner, "default", meaning, int64(i+3)))
 	}
-	has(on(1, "rollback", "proxy", "--to-revision", poddefault.RevisionOf(first)[:minTyped]), "has several revisions whose names begin with ")
+	has(on(1, "rollback", "proxy", "--to-revision", plan.RevisionOf(first)[:minTyped]), "has several revisions whose names begin with ")
 }
 
 // minTyped is the least number of digits of a name that a user may type.
@@ -238,7 +239,7 @@ func sameBeginning(t *testing.T, digits int) (first, second []byte) {
 	seen := map[string][]byte{}
 	for i := range 1 << 20 {
 		meaning := fmt.Appendf(nil, `{"selector":{},"serviceAccountName":"a%d"}`, i)
-		name := poddefault.RevisionOf(meaning)[:digits]
+		name := plan.RevisionOf(meaning)[:digits]
 		if other := seen[name]; other != nil {
 			return other, meaning
 		}

@@ -8,6 +8,13 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,18 +85,18 @@ func largePod(b *testing.B, raw []byte, variables, volumes int) []byte {
 func BenchmarkSteps(b *testing.B) {
 	raw := benchmarkPod(b)
 	settings := DefaultSettings()
-	md, _ := readMetadata(raw)
-	chosen, err := benchmarkIndex(1).Select(b.Context(), md.namespace, md.labels)
+	md, _ := meta.ReadMetadata(raw)
+	chosen, err := benchmarkIndex(1).Select(b.Context(), md.Namespace, md.Labels)
 	if err != nil {
 		b.Fatal(err)
 	}
-	pod := func() *pod {
-		p, _ := readPod(raw, md, chosen, newBounds(b.Context()))
+	pod := func() *podstate.Pod {
+		p, _ := podstate.Read(raw, md, chosen, meta.NewBudget(b.Context()))
 		return p
 	}
 	b.Run("metadata", func(b *testing.B) {
 		for b.Loop() {
-			readMetadata(raw)
+			meta.ReadMetadata(raw)
 		}
 	})
 	b.Run("pod", func(b *testing.B) {
@@ -99,13 +106,13 @@ func BenchmarkSteps(b *testing.B) {
 	})
 	b.Run("pod and merge", func(b *testing.B) {
 		for b.Loop() {
-			mergeAll(pod(), match{objects: chosen}, nil, &LeftAlone{settings.CommandExcluded, settings.MeshContainers})
+			merge.MergeAll(pod(), match.Match{Objects: chosen}, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
 		}
 	})
 	b.Run("response", func(b *testing.B) {
-		m := mergeAll(pod(), match{objects: chosen}, nil, &LeftAlone{settings.CommandExcluded, settings.MeshContainers})
+		m := merge.MergeAll(pod(), match.Match{Objects: chosen}, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
 		for b.Loop() {
-			m.response(false)
+			m.Response(false)
 		}
 	})
 }
@@ -124,8 +131,8 @@ func benchmarkPod(b *testing.B) []byte {
 }
 
 // benchmarkIndex has at least 11 PodDefaults, of which the first match.
-func benchmarkIndex(matches int) *Index {
-	index := NewIndex()
+func benchmarkIndex(matches int) *source.Index {
+	index := source.NewIndex()
 	for i := range max(11, matches) {
 		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-vision", Name: fmt.Sprintf("number-%d", i), ResourceVersion: "12345"}}
 		pd.Spec.Selector.MatchLabels = map[string]string{fmt.Sprintf("number-%d", i): "true"}
@@ -136,7 +143,7 @@ func benchmarkIndex(matches int) *Index {
 		pd.Spec.Env = []corev1.EnvVar{{Name: fmt.Sprintf("FROM_PODDEFAULT_%d", i), Value: path + "/user-gcp-sa.json"}}
 		pd.Spec.Volumes = []corev1.Volume{{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "user-gcp-sa"}}}}
 		pd.Spec.VolumeMounts = []corev1.VolumeMount{{Name: volume, MountPath: path, ReadOnly: true}}
-		index.Set(Compile(pd))
+		index.Set(plan.Compile(pd))
 	}
 	return index
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -111,7 +113,7 @@ func TestWhatAPodGetsIsBoundedWhateverIsDrawn(t *testing.T) {
 		if took := allocated(func() { resp = handleFrom(t, d.pod, index) }); took > mostAllocated {
 			t.Errorf("case %d: %d bytes allocated for %d bytes of pod", seed, took, len(d.pod))
 		}
-		if size := len(resp.Patch.AppendJSON(nil)); size > maxPod+maxPod/2 {
+		if size := len(resp.Patch.AppendJSON(nil)); size > meta.MaxPod+meta.MaxPod/2 {
 			t.Errorf("case %d: a patch of %d bytes", seed, size)
 		}
 		if !resp.Allowed {

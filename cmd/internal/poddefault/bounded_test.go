@@ -13,6 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +43,7 @@ type hostile struct {
 const crowd = 200_000
 
 func hostileObject(name string, change func(*kubeflowv1alpha1.PodDefaultSpec)) *kubeflowv1alpha1.PodDefault {
-	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name, ResourceVersion: "1"}}
+	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: name, ResourceVersion: "1"}}
 	change(&pd.Spec)
 	return pd
 }
@@ -344,7 +352,7 @@ func TestHostilePodsAreDeniedBeforeTheyCost(t *testing.T) {
 			if took > mostAllocated {
 				t.Errorf("%d bytes allocated", took)
 			}
-			if size := len(resp.Patch.AppendJSON(nil)); size > maxPod+maxPod/2 {
+			if size := len(resp.Patch.AppendJSON(nil)); size > meta.MaxPod+meta.MaxPod/2 {
 				t.Errorf("a patch of %d bytes", size)
 			}
 			switch {
@@ -359,7 +367,7 @@ func TestHostilePodsAreDeniedBeforeTheyCost(t *testing.T) {
 			case resp.AuditAnnotations["denied"] == "" && c.n != crowd:
 				t.Error("the audit annotations do not say which PodDefault it was")
 			}
-			if len(resp.Warnings) > maxTold+1 {
+			if len(resp.Warnings) > meta.MaxTold+1 {
 				t.Errorf("%d warnings", len(resp.Warnings))
 			}
 		})
@@ -376,19 +384,19 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			work := func(n int) int {
 				raw, objects := c.make(n)
-				b := newBounds(t.Context())
-				md, _ := readMetadata(raw)
-				s := newMatcher(testNamespace, &md, false, &b)
-				chosen, err := s.bySent(indexOf(objects...))
+				b := meta.NewBudget(t.Context())
+				md, _ := meta.ReadMetadata(raw)
+				s := match.NewMatcher(podtest.Namespace, &md, false, &b)
+				chosen, err := s.BySent(indexOf(objects...))
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, _ := readPod(raw, md, chosen.objects, b.another())
-				m := mergeAll(p, chosen, nil, &LeftAlone{settings.CommandExcluded, settings.MeshContainers})
-				if err := m.beyond(); err != nil {
+				p, _ := podstate.Read(raw, md, chosen.Objects, b.Another())
+				m := merge.MergeAll(p, chosen, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
+				if err := m.Beyond(); err != nil {
 					t.Fatalf("%d: %v", n, err)
 				}
-				return p.bounds.work
+				return p.Bounds.Work
 			}
 			once, twice := work(c.within), work(2*c.within)
 			if twice > 5*once/2 {
@@ -402,19 +410,19 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 // field.
 func TestWorkGrowsAsTheFieldsOfTwoObjectsDo(t *testing.T) {
 	work := func(n int) int {
-		object := func(value string) *Compiled {
-			return Compile(hostileObject(value, func(s *kubeflowv1alpha1.PodDefaultSpec) {
+		object := func(value string) *plan.Plan {
+			return plan.Compile(hostileObject(value, func(s *kubeflowv1alpha1.PodDefaultSpec) {
 				s.Env, s.Labels, s.NodeSelector = variables(n, 1, value), map[string]string{}, map[string]string{}
 				for i := range n {
 					s.Labels[fmt.Sprint("l", i)], s.NodeSelector[fmt.Sprint("n", i)] = value, value
 				}
 			}))
 		}
-		b := newBounds(t.Context())
-		if places := disagreements(&b, object("x"), object("y")); len(places) != 3*n || b.spent() {
+		b := meta.NewBudget(t.Context())
+		if places := compare.Disagreements(&b, object("x"), object("y")); len(places) != 3*n || b.Spent() {
 			t.Fatalf("%d places of %d", len(places), 3*n)
 		}
-		return b.work
+		return b.Work
 	}
 	if once, twice := work(500), work(1000); twice > 5*once/2 {
 		t.Errorf("500 take %d, twice as many %d", once, twice)
@@ -434,7 +442,7 @@ func TestWhatIsTooMuchToCompareDisagrees(t *testing.T) {
 			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: projected}}}
 		})
 	}
-	if places := Overlap(object("a", "x"), object("b", "y")); !slices.Equal(places, []string{"volume v"}) {
+	if places := compare.Overlap(object("a", "x"), object("b", "y")); !slices.Equal(places, []string{"volume v"}) {
 		t.Errorf("%v", places)
 	}
 }

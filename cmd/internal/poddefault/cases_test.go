@@ -7,6 +7,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/cases"
@@ -32,7 +34,7 @@ func TestCases(t *testing.T) {
 // TestUntouchedPodsGetNoPatch covers pods that the webhook must not change, whatever
 // the PodDefaults.
 func TestUntouchedPodsGetNoPatch(t *testing.T) {
-	everything := parsePodDefaults(t, []byte(`
+	everything := podtest.PodDefaults(t, []byte(`
 metadata: {name: everything}
 spec:
   selector: {}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -29,7 +31,7 @@ func TestWhatIsTooMuchIsRefusedWhenItIsWritten(t *testing.T) {
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), field) {
 			t.Errorf("%s: %.300v", field, errs)
 		}
-		if c := Compile(pd); c.Problem() == nil || len(c.env)+len(c.containers)+len(c.nodeTerms) > 0 {
+		if c := plan.Compile(pd); c.Problem() == nil || len(c.Env)+len(c.Containers)+len(c.NodeTerms) > 0 {
 			t.Errorf("%s: the object is compiled: %.300v", field, c.Problem())
 		}
 	}

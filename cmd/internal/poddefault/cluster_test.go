@@ -5,6 +5,11 @@ package poddefault
 import (
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"sigs.k8s.io/yaml"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -20,29 +25,29 @@ func parseClusterPodDefault(t testing.TB, data string) *sallyportv1alpha1.Cluste
 }
 
 func TestNamespacesAreWaitedForIfTheirLabelsCount(t *testing.T) {
-	index := NewIndex()
-	index.strict = true
+	index := source.NewIndex()
+	index.Strict = true
 	selected := func() (string, error) {
-		objects, err := index.Select(t.Context(), testNamespace, Labels{})
-		return names(objects), err
+		objects, err := index.Select(t.Context(), podtest.Namespace, meta.Labels{})
+		return plan.Names(objects), err
 	}
-	index.Set(CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`)))
+	index.Set(plan.CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`)))
 	if got, err := selected(); got != "cluster/all" || err != nil {
 		t.Errorf("what asks for no labels waits: %s, %v", got, err)
 	}
-	index.Set(CompileCluster(parseClusterPodDefault(t, `{metadata: {name: some}, spec: {selector: {}, namespaceSelector: {matchLabels: {team: a}}}}`)))
+	index.Set(plan.CompileCluster(parseClusterPodDefault(t, `{metadata: {name: some}, spec: {selector: {}, namespaceSelector: {matchLabels: {team: a}}}}`)))
 	if got, err := selected(); err == nil {
 		t.Errorf("an unknown namespace was decided on: %s", got)
 	}
-	index.SetNamespace(testNamespace, map[string]string{"team": "b"})
+	index.SetNamespace(podtest.Namespace, map[string]string{"team": "b"})
 	if got, err := selected(); got != "cluster/all" || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
-	index.SetNamespace(testNamespace, map[string]string{"team": "a"})
+	index.SetNamespace(podtest.Namespace, map[string]string{"team": "a"})
 	if got, err := selected(); got != "cluster/all,cluster/some" || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
-	index.DeleteNamespace(testNamespace)
+	index.DeleteNamespace(podtest.Namespace)
 	if _, err := selected(); err == nil {
 		t.Error("a namespace that is gone is still known")
 	}
@@ -50,11 +55,11 @@ func TestNamespacesAreWaitedForIfTheirLabelsCount(t *testing.T) {
 
 func TestTheTwoKindsAreReplacedEachByItself(t *testing.T) {
 	w := newGoneWorld(t)
-	own := parsePodDefaults(t, []byte("metadata: {name: own}\nspec: {selector: {}}"))[0]
-	w.PodDefaults.Replace([]*Compiled{Compile(own)})
-	w.ClusterPodDefaults.Replace([]*Compiled{CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`))})
-	w.PodDefaults.Replace([]*Compiled{Compile(own)})
-	if got := names(w.All(testNamespace)) + " " + names(w.All("")); got != "own cluster/all" {
+	own := podtest.PodDefaults(t, []byte("metadata: {name: own}\nspec: {selector: {}}"))[0]
+	w.PodDefaults.Replace([]*plan.Plan{plan.Compile(own)})
+	w.ClusterPodDefaults.Replace([]*plan.Plan{plan.CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`))})
+	w.PodDefaults.Replace([]*plan.Plan{plan.Compile(own)})
+	if got := plan.Names(w.All(podtest.Namespace)) + " " + plan.Names(w.All("")); got != "own cluster/all" {
 		t.Errorf("got %s", got)
 	}
 	w.ClusterPodDefaults.Replace(nil)
@@ -64,13 +69,13 @@ func TestTheTwoKindsAreReplacedEachByItself(t *testing.T) {
 }
 
 func TestClusterPodDefaultWithABrokenNamespaceSelectorSelectsNone(t *testing.T) {
-	c := CompileCluster(parseClusterPodDefault(t, `{metadata: {name: x}, spec: {selector: {}, namespaceSelector: {matchExpressions: [{key: a, operator: Like}]}}}`))
+	c := plan.CompileCluster(parseClusterPodDefault(t, `{metadata: {name: x}, spec: {selector: {}, namespaceSelector: {matchExpressions: [{key: a, operator: Like}]}}}`))
 	if c.Problem() == nil {
 		t.Error("no problem")
 	}
-	index := NewIndex()
+	index := source.NewIndex()
 	index.Set(c)
-	if objects, err := index.Select(t.Context(), testNamespace, Labels{}); err != nil || len(objects) > 0 {
+	if objects, err := index.Select(t.Context(), podtest.Namespace, meta.Labels{}); err != nil || len(objects) > 0 {
 		t.Errorf("got %v, %v", objects, err)
 	}
 }

@@ -2,7 +2,13 @@
 
 package poddefault
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+)
 
 func TestDisagreementNamesBothAndThePlaceAndTheRemedy(t *testing.T) {
 	for name, test := range map[string]struct{ a, b, want string }{
@@ -30,20 +36,20 @@ func TestDisagreementNamesBothAndThePlaceAndTheRemedy(t *testing.T) {
 				"Change one selector, or set spec.conflictPolicy of b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pds := parsePodDefaults(t, []byte(test.a+"\n---\n"+test.b))
-			a, b := Compile(pds[0]), Compile(pds[1])
-			if got := Disagreement(a, b, OverlapOfCompiled(a, b), 2); got != test.want {
+			pds := podtest.PodDefaults(t, []byte(test.a+"\n---\n"+test.b))
+			a, b := plan.Compile(pds[0]), plan.Compile(pds[1])
+			if got := compare.Disagreement(a, b, compare.OfPlans(a, b), 2); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			if got := Disagreement(b, a, OverlapOfCompiled(b, a), 2); got != test.want {
+			if got := compare.Disagreement(b, a, compare.OfPlans(b, a), 2); got != test.want {
 				t.Errorf("the other way round: got  %s\nwant %s", got, test.want)
 			}
 		})
 	}
-	cluster := CompileCluster(parseClusterPodDefault(t, "{metadata: {name: all}, spec: {selector: {}, env: [{name: X, value: x}]}}"))
-	own := Compile(parsePodDefaults(t, []byte("{metadata: {name: own}, spec: {selector: {}, env: [{name: X, value: y}]}}"))[0])
+	cluster := plan.CompileCluster(parseClusterPodDefault(t, "{metadata: {name: all}, spec: {selector: {}, env: [{name: X, value: x}]}}"))
+	own := plan.Compile(podtest.PodDefaults(t, []byte("{metadata: {name: own}, spec: {selector: {}, env: [{name: X, value: y}]}}"))[0])
 	want := "ClusterPodDefault all and PodDefault team-a/own both set env X; pods selected by both are denied. Change one selector, or set spec.conflictPolicy of own"
-	if got := Disagreement(own, cluster, OverlapOfCompiled(own, cluster), 2); got != want {
+	if got := compare.Disagreement(own, cluster, compare.OfPlans(own, cluster), 2); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

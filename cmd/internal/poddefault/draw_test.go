@@ -5,6 +5,10 @@ package poddefault
 import (
 	"fmt"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,7 +205,7 @@ func drawRichPod(t *rapid.T) *corev1.Pod {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
-		pod.Annotations[meta.LimitRangerAnnotation] = limitRangerPrefix + "cpu, memory request for container main-0; cpu limit for container main-0"
+		pod.Annotations[meta.LimitRangerAnnotation] = merge.LimitRangerPrefix + "cpu, memory request for container main-0; cpu limit for container main-0"
 	}
 	return pod
 }
@@ -320,24 +324,24 @@ func drawPosition(t *rapid.T, name string) kubeflowv1alpha1.ContainerPosition {
 }
 
 // drawObjects draws PodDefaults and ClusterPodDefaults with any fields.
-func drawObjects(t *rapid.T) []*Compiled {
-	var out []*Compiled
+func drawObjects(t *rapid.T) []*plan.Plan {
+	var out []*plan.Plan
 	for _, pd := range drawPodDefaults(t) {
 		enrich(t, &pd.Spec)
-		out = append(out, Compile(pd))
+		out = append(out, plan.Compile(pd))
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "ClusterPodDefaults") {
 		pd := drawPodDefault(fmt.Sprintf("pd-%d", i))(t)
 		enrich(t, &pd.Spec)
 		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: pd.Name, ResourceVersion: "8"}}
 		cpd.Spec.PodDefaultSpec = pd.Spec
-		out = append(out, CompileCluster(cpd))
+		out = append(out, plan.CompileCluster(cpd))
 	}
 	return out
 }
 
-func indexOfCompiled(objects []*Compiled) *Index {
-	index := NewIndex()
+func indexOfCompiled(objects []*plan.Plan) *source.Index {
+	index := source.NewIndex()
 	for _, c := range objects {
 		index.Set(c)
 	}

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -19,7 +23,7 @@ import (
 
 func TestObjectsThatNoPodCanHaveBothAreNotInConflict(t *testing.T) {
 	object := func(name, spec string) *kubeflowv1alpha1.PodDefault {
-		return parsePodDefaults(t, []byte("metadata: {name: "+name+"}\nspec: {env: [{name: A, value: "+name+"}], "+spec+"}"))[0]
+		return podtest.PodDefaults(t, []byte("metadata: {name: "+name+"}\nspec: {env: [{name: A, value: "+name+"}], "+spec+"}"))[0]
 	}
 	for name, test := range map[string]struct {
 		a, b     string
@@ -50,10 +54,10 @@ func TestObjectsThatNoPodCanHaveBothAreNotInConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := object("a", test.a), object("b", test.b)
-			if got := len(Overlap(a, b)) > 0; got != test.conflict {
+			if got := len(compare.Overlap(a, b)) > 0; got != test.conflict {
 				t.Errorf("in conflict: %v, want %v", got, test.conflict)
 			}
-			if got := len(Overlap(b, a)) > 0; got != test.conflict {
+			if got := len(compare.Overlap(b, a)) > 0; got != test.conflict {
 				t.Errorf("the other way round: in conflict: %v, want %v", got, test.conflict)
 			}
 		})
@@ -84,7 +88,7 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 		var pds []*kubeflowv1alpha1.PodDefault
 		adds := false
 		for _, name := range []string{"a", "b"} {
-			pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name, ResourceVersion: "1"}}
+			pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: name, ResourceVersion: "1"}}
 			pd.Spec.Selector, pd.Spec.ConflictPolicy = drawSelector(rt), drawPolicy.Draw(rt, "policy")
 			if rapid.Bool().Draw(rt, "adds a label") {
 				pd.Spec.Labels = map[string]string{"x": rapid.SampledFrom(values[1:]).Draw(rt, "added")}
@@ -112,7 +116,7 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 				}
 			}
 		}
-		excluded := exclusive(Compile(pds[0]), Compile(pds[1]))
+		excluded := compare.Exclusive(plan.Compile(pds[0]), plan.Compile(pds[1]))
 		if excluded && together != "" {
 			rt.Fatalf("they are taken to exclude each other, and a pod with the labels %s has both", together)
 		}
@@ -123,27 +127,27 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 }
 
 func TestAuthorsAreWarnedOfObjectsThatAddedLabelsSelectInTurn(t *testing.T) {
-	object := func(name, selects, adds string, allowExclude bool) *Compiled {
+	object := func(name, selects, adds string, allowExclude bool) *plan.Plan {
 		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		cpd.Spec.Selector.MatchLabels, cpd.Spec.AllowExclude = map[string]string{selects: "true"}, allowExclude
 		if adds != "" {
 			cpd.Spec.Labels = map[string]string{adds: "true"}
 		}
-		return CompileCluster(cpd)
+		return plan.CompileCluster(cpd)
 	}
 	first, then := object("audit", "proxied", "audited", false), object("further", "audited", "", false)
 	want := "ClusterPodDefault audit adds a label that selects ClusterPodDefault further"
-	for _, warnings := range [][]string{SelectedInTurn(first, then), SelectedInTurn(then, first)} {
+	for _, warnings := range [][]string{compare.SelectedInTurn(first, then), compare.SelectedInTurn(then, first)} {
 		if len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
 			t.Errorf("%q, want %s", warnings, want)
 		}
 	}
-	for what, pair := range map[string][2]*Compiled{
+	for what, pair := range map[string][2]*plan.Plan{
 		"another label":          {first, object("x", "other", "", false)},
 		"an optional object":     {first, object("x", "audited", "", true)},
 		"labels of optional one": {object("x", "proxied", "audited", true), then},
 	} {
-		if warnings := SelectedInTurn(pair[0], pair[1]); len(warnings) > 0 {
+		if warnings := compare.SelectedInTurn(pair[0], pair[1]); len(warnings) > 0 {
 			t.Errorf("%s: %q", what, warnings)
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // observed returns what the webhook tells its observer about a pod, one line a finding.
@@ -17,7 +20,7 @@ func observed(t *testing.T, raw, objects string, dryRun bool) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	ctx := WithObserver(t.Context(), func(namespace string, of Workload, findings []Finding) {
+	ctx := WithObserver(t.Context(), func(namespace string, of meta.Workload, findings []merge.Finding) {
 		for i := range findings {
 			f := &findings[i]
 			out = append(out, fmt.Sprintf("%s %s %s %s: %s %s: %s", namespace, of.APIVersion, of.Kind, of.Name, f.Verdict, f.DependsOn(), f.Text))
@@ -74,18 +77,18 @@ func TestFindingsAreObserved(t *testing.T) {
 func TestFindingsOfOnePodAreBounded(t *testing.T) {
 	pod := `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"main"}]}}`
 	var many strings.Builder
-	for i := range 3 * maxTold {
+	for i := range 3 * meta.MaxTold {
 		fmt.Fprintf(&many, "---\nmetadata: {name: pd-%03d, generation: 1}\nspec: {selector: {}, env: [{name: A, value: hidden-%d}]}\n", i, i)
 	}
-	if got := observed(t, pod, many.String(), false); len(got) != maxTold {
-		t.Errorf("conflicts: %d findings, want %d", len(got), maxTold)
+	if got := observed(t, pod, many.String(), false); len(got) != meta.MaxTold {
+		t.Errorf("conflicts: %d findings, want %d", len(got), meta.MaxTold)
 	}
 	many.Reset()
-	for i := range maxObjects + 1 {
+	for i := range meta.MaxObjects + 1 {
 		fmt.Fprintf(&many, "---\nmetadata: {name: pd-%03d, generation: 1}\nspec: {selector: {}}\n", i)
 	}
 	got := observed(t, pod, many.String(), false)
-	if len(got) != maxTold || !strings.Contains(got[0], "at most 500 may") {
+	if len(got) != meta.MaxTold || !strings.Contains(got[0], "at most 500 may") {
 		t.Errorf("too many objects: %d findings, the first is %q", len(got), got[:min(1, len(got))])
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	"github.com/go-json-experiment/json/jsontext"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 
@@ -17,8 +19,8 @@ import (
 // panic, its patch must apply, and the result must not change again.
 func FuzzMerge(f *testing.F) {
 	for _, c := range cases.All(f) {
-		for _, document := range splitYAML(f, c.File("cluster.yaml")) {
-			f.Add(c.Request(f, podResource).Object.Raw, toJSON(f, document))
+		for _, document := range podtest.SplitYAML(f, c.File("cluster.yaml")) {
+			f.Add(c.Request(f, podResource).Object.Raw, podtest.ToJSON(f, document))
 		}
 	}
 	f.Fuzz(func(t *testing.T, pod, podDefault []byte) {
@@ -29,7 +31,7 @@ func FuzzMerge(f *testing.F) {
 		if json.Unmarshal(podDefault, pd) != nil {
 			return
 		}
-		pd.Namespace, pd.Name, pd.ResourceVersion = testNamespace, "fuzzed", "1"
+		pd.Namespace, pd.Name, pd.ResourceVersion = podtest.Namespace, "fuzzed", "1"
 		pd.Spec.Selector.MatchLabels, pd.Spec.Selector.MatchExpressions = nil, nil
 		resp := handle(t, pod, pd)
 		if !resp.Allowed || len(resp.Patch) == 0 {

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,13 +29,13 @@ import (
 
 // goneWorld is a watcher with known objects and a stopped clock.
 type goneWorld struct {
-	*Watcher
+	*source.Watcher
 	at time.Time
 }
 
 func newGoneWorld(t *testing.T) *goneWorld {
 	t.Helper()
-	watcher, err := Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), WatchOptions{Recorded: true}, slog.New(slog.DiscardHandler), func() {})
+	watcher, err := source.Watch(store.NewFactory(&rest.Config{}, slog.New(slog.DiscardHandler)), source.WatchOptions{Recorded: true}, slog.New(slog.DiscardHandler), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +96,8 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 	adds.Spec.Labels = map[string]string{"old": "true"}
 	audit := gonePodDefault("old", "1", "old")
 	audit.Spec.Mode = kubeflowv1alpha1.ModeAudit
-	oldGone, everywhereGone := "old#"+Compile(old).Version(), "cluster/everywhere#"+CompileCluster(everywhere).Version()
-	deleted := func(c *Compiled) func(*goneWorld) {
+	oldGone, everywhereGone := "old#"+plan.Compile(old).Version(), "cluster/everywhere#"+plan.CompileCluster(everywhere).Version()
+	deleted := func(c *plan.Plan) func(*goneWorld) {
 		return func(w *goneWorld) {
 			if c.Cluster() {
 				w.ClusterPodDefaults.Delete(c.Identity().NamespacedName)
@@ -104,7 +107,7 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 		}
 	}
 	updated := func(pd *kubeflowv1alpha1.PodDefault) func(*goneWorld) {
-		return func(w *goneWorld) { w.PodDefaults.Set(Compile(pd)) }
+		return func(w *goneWorld) { w.PodDefaults.Set(plan.Compile(pd)) }
 	}
 	otherEnv := gonePodDefault("old", "1", "old")
 	otherEnv.Spec.Env = nil
@@ -115,37 +118,37 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 		want        string
 	}{
 		"nothing has gone":                     {func(*goneWorld) {}, map[string]string{"old": "true"}, nil, ""},
-		"an object is deleted":                 {deleted(Compile(old)), map[string]string{"old": "true"}, nil, oldGone},
-		"the pod has annotations":              {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{"a": "b"}, oldGone},
-		"it never selected the pod":            {deleted(Compile(old)), map[string]string{"other": "true"}, nil, ""},
+		"an object is deleted":                 {deleted(plan.Compile(old)), map[string]string{"old": "true"}, nil, oldGone},
+		"the pod has annotations":              {deleted(plan.Compile(old)), map[string]string{"old": "true"}, map[string]string{"a": "b"}, oldGone},
+		"it never selected the pod":            {deleted(plan.Compile(old)), map[string]string{"other": "true"}, nil, ""},
 		"it selects other pods now":            {updated(gonePodDefault("old", "1", "other")), map[string]string{"old": "true"}, nil, oldGone},
 		"it is in mode Audit now":              {updated(audit), map[string]string{"old": "true"}, nil, oldGone},
 		"it was created again":                 {updated(gonePodDefault("old", "9", "old")), map[string]string{"old": "true"}, nil, oldGone},
 		"it injects something else":            {updated(otherEnv), map[string]string{"old": "true"}, nil, ""},
-		"a list does not have it":              {func(w *goneWorld) { w.PodDefaults.Replace([]*Compiled{Compile(adds)}) }, map[string]string{"old": "true"}, nil, oldGone},
-		"its label comes from another":         {deleted(Compile(old)), map[string]string{"new": "true"}, nil, oldGone},
-		"one of the cluster":                   {deleted(CompileCluster(everywhere)), map[string]string{"old": "true"}, nil, everywhereGone},
+		"a list does not have it":              {func(w *goneWorld) { w.PodDefaults.Replace([]*plan.Plan{plan.Compile(adds)}) }, map[string]string{"old": "true"}, nil, oldGone},
+		"its label comes from another":         {deleted(plan.Compile(old)), map[string]string{"new": "true"}, nil, oldGone},
+		"one of the cluster":                   {deleted(plan.CompileCluster(everywhere)), map[string]string{"old": "true"}, nil, everywhereGone},
 		"one of the cluster is not in a list":  {func(w *goneWorld) { w.ClusterPodDefaults.Replace(nil) }, map[string]string{"old": "true"}, nil, everywhereGone},
-		"both":                                 {func(w *goneWorld) { deleted(Compile(old))(w); deleted(CompileCluster(everywhere))(w) }, map[string]string{"old": "true"}, nil, everywhereGone + "," + oldGone},
-		"that was long ago":                    {func(w *goneWorld) { deleted(Compile(old))(w); w.at = w.at.Add(keptGone + 1) }, map[string]string{"old": "true"}, nil, ""},
-		"the pod excludes itself":              {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{meta.ExcludeAnnotation: "true"}, ""},
-		"another replica has told of one more": {deleted(Compile(old)), map[string]string{"old": "true"}, map[string]string{GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
+		"both":                                 {func(w *goneWorld) { deleted(plan.Compile(old))(w); deleted(plan.CompileCluster(everywhere))(w) }, map[string]string{"old": "true"}, nil, everywhereGone + "," + oldGone},
+		"that was long ago":                    {func(w *goneWorld) { deleted(plan.Compile(old))(w); w.at = w.at.Add(source.KeptGone + 1) }, map[string]string{"old": "true"}, nil, ""},
+		"the pod excludes itself":              {deleted(plan.Compile(old)), map[string]string{"old": "true"}, map[string]string{meta.ExcludeAnnotation: "true"}, ""},
+		"another replica has told of one more": {deleted(plan.Compile(old)), map[string]string{"old": "true"}, map[string]string{source.GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newGoneWorld(t)
-			w.PodDefaults.Set(Compile(old))
-			w.PodDefaults.Set(Compile(adds))
-			w.ClusterPodDefaults.Set(CompileCluster(everywhere))
+			w.PodDefaults.Set(plan.Compile(old))
+			w.PodDefaults.Set(plan.Compile(adds))
+			w.ClusterPodDefaults.Set(plan.CompileCluster(everywhere))
 			test.then(w)
 			out := w.review(t, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: test.labels, Annotations: test.annotations},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 			})
-			if got := out.Annotations[GoneAnnotation]; got != test.want {
+			if got := out.Annotations[source.GoneAnnotation]; got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			for key, value := range test.annotations {
-				if key != GoneAnnotation && out.Annotations[key] != value {
+				if key != source.GoneAnnotation && out.Annotations[key] != value {
 					t.Errorf("annotations: %v", out.Annotations)
 				}
 			}

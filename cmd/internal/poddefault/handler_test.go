@@ -9,6 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,23 +22,23 @@ import (
 )
 
 type failingSource struct {
-	Source
+	match.Source
 	err error
 }
 
-func (s failingSource) Select(context.Context, string, Labels) ([]*Compiled, error) {
+func (s failingSource) Select(context.Context, string, meta.Labels) ([]*plan.Plan, error) {
 	return nil, s.err
 }
 
 func TestDefinitionIsValid(t *testing.T) {
-	webhook, err := New(NewIndex(), DefaultSettings())
+	webhook, err := New(source.NewIndex(), DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := webhook.Validate(); err != nil {
 		t.Error(err)
 	}
-	forExcluded, err := NewExcluded(NewIndex(), DefaultSettings())
+	forExcluded, err := NewExcluded(source.NewIndex(), DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +76,7 @@ func TestSourceErrorIsAFaultAndNoDecision(t *testing.T) {
 }
 
 func TestRequestsThatAreNotForNewPods(t *testing.T) {
-	pds := parsePodDefaults(t, []byte("metadata: {name: all}\nspec: {selector: {}, env: [{name: A, value: b}]}"))
+	pds := podtest.PodDefaults(t, []byte("metadata: {name: all}\nspec: {selector: {}, env: [{name: A, value: b}]}"))
 	webhook, err := New(indexOf(pds...), DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +115,7 @@ func TestRequestsThatAreNotForNewPods(t *testing.T) {
 }
 
 func TestNamespaceOfTheRequestIsUsedAndNeverPatched(t *testing.T) {
-	pds := parsePodDefaults(t, []byte("metadata: {name: all}\nspec: {selector: {}, env: [{name: A, value: b}]}"))
+	pds := podtest.PodDefaults(t, []byte("metadata: {name: all}\nspec: {selector: {}, env: [{name: A, value: b}]}"))
 	resp := handle(t, []byte(`{"metadata":{"generateName":"p-"},"spec":{"containers":[{"name":"c"}]}}`), pds...)
 	if len(resp.Patch) == 0 {
 		t.Fatal("the pod was left alone")

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	corev1 "k8s.io/api/core/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -34,9 +38,9 @@ func sentWith(raw []byte, annotations map[string]string, claimed ...string) []by
 
 // canary returns a ClusterPodDefault of which namespaces with the label canary get the new
 // revision, and its two revisions.
-func canary(t *testing.T, change func(*sallyportv1alpha1.ClusterPodDefaultSpec)) (c *Compiled, stable, current string) {
+func canary(t *testing.T, change func(*sallyportv1alpha1.ClusterPodDefaultSpec)) (c *plan.Plan, stable, current string) {
 	t.Helper()
-	pd := staged(t, "{steps: [{namespaceSelector: {matchLabels: {canary: 'true'}}}]}", 1)
+	pd := podtest.Staged(t, "{steps: [{namespaceSelector: {matchLabels: {canary: 'true'}}}]}", 1)
 	cpd := &sallyportv1alpha1.ClusterPodDefault{}
 	cpd.Name, cpd.UID, cpd.ResourceVersion, cpd.Generation = "staged", "u", "7", 2
 	cpd.Spec.PodDefaultSpec = pd.Spec
@@ -46,15 +50,15 @@ func canary(t *testing.T, change func(*sallyportv1alpha1.ClusterPodDefaultSpec))
 		change(&before)
 		change(&cpd.Spec)
 	}
-	stable, current = RevisionOf(ClusterMeaning(&before)), RevisionOf(ClusterMeaning(&cpd.Spec))
+	stable, current = plan.RevisionOf(plan.ClusterMeaning(&before)), plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec))
 	set := &revision.Set{}
-	set.Add(recorded(sallyportv1alpha1.ClusterPodDefaultKind, cpd.ObjectMeta, ClusterMeaning(&before), &sallyportv1alpha1.RevisionRollout{Revision: current, Step: 1}))
-	return CompileCluster(cpd).With(set), stable, current
+	set.Add(podtest.Recorded(sallyportv1alpha1.ClusterPodDefaultKind, cpd.ObjectMeta, plan.ClusterMeaning(&before), &sallyportv1alpha1.RevisionRollout{Revision: current, Step: 1}))
+	return plan.CompileCluster(cpd).With(set), stable, current
 }
 
-func inNamespace(c *Compiled, labels map[string]string) *Index {
-	index := NewIndex()
-	index.SetNamespace(testNamespace, labels)
+func inNamespace(c *plan.Plan, labels map[string]string) *source.Index {
+	index := source.NewIndex()
+	index.SetNamespace(podtest.Namespace, labels)
 	index.Set(c)
 	return index
 }
@@ -73,10 +77,10 @@ func TestAForgedRevisionDecidesNothing(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, allowExclude %v", c.what, allowExclude), func(t *testing.T) {
 				index := inNamespace(cpd, c.namespace)
-				record := map[string]string{RevisionsAnnotation: "cluster/staged@" + c.forged}
+				record := map[string]string{meta.RevisionsAnnotation: "cluster/staged@" + c.forged}
 				marked := maps.Clone(record)
 				marked[mark] = "7"
-				owned := ownedPod("StatefulSet", "db", "")
+				owned := podtest.OwnedPod("StatefulSet", "db", "")
 				for what, raw := range map[string][]byte{
 					"a revision":            sentWith(owned, record),
 					"a mark and a revision": sentWith(owned, marked),
@@ -108,12 +112,12 @@ func TestAPodKeepsTheRevisionOfAnEarlierCall(t *testing.T) {
 	in, out := inNamespace(cpd, map[string]string{"canary": "true"}), inNamespace(cpd, nil)
 	for what, c := range map[string]struct {
 		raw   []byte
-		first *Index
-		then  *Index
+		first *source.Index
+		then  *source.Index
 	}{
-		"the current one": {ownedPod("StatefulSet", "db", ""), in, out},
-		"the stable one":  {ownedPod("StatefulSet", "db", ""), out, in},
-		"although it was sent with other revisions": {sentWith(ownedPod("StatefulSet", "db", ""), map[string]string{RevisionsAnnotation: "x,other@1"}), in, out},
+		"the current one": {podtest.OwnedPod("StatefulSet", "db", ""), in, out},
+		"the stable one":  {podtest.OwnedPod("StatefulSet", "db", ""), out, in},
+		"although it was sent with other revisions": {sentWith(podtest.OwnedPod("StatefulSet", "db", ""), map[string]string{meta.RevisionsAnnotation: "x,other@1"}), in, out},
 	} {
 		after := cases.Apply(t, c.raw, handleFrom(t, c.raw, c.first))
 		if again := handleFrom(t, after, c.then); !again.Allowed || len(again.Patch) > 0 {
@@ -132,8 +136,8 @@ func TestAForgedSkipDecidesNothing(t *testing.T) {
 		cpd.Name, cpd.Generation = "staged", 3
 		cpd.Spec.Env = []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		cpd.Spec.ConflictPolicy, cpd.Spec.AllowExclude = kubeflowv1alpha1.ConflictSkip, c.allowExclude
-		raw := sentWith(ownedPod("StatefulSet", "db", ""), map[string]string{meta.ClusterSkipMark("staged"): "generation 3: env X"})
-		index := inNamespace(CompileCluster(cpd), nil)
+		raw := sentWith(podtest.OwnedPod("StatefulSet", "db", ""), map[string]string{meta.ClusterSkipMark("staged"): "generation 3: env X"})
+		index := inNamespace(plan.CompileCluster(cpd), nil)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		if got := revisionIn(t, after); got != c.want {
 			t.Errorf("allowExclude %v: the pod gets %q, want %q", c.allowExclude, got, c.want)
@@ -145,7 +149,7 @@ func TestAForgedSkipDecidesNothing(t *testing.T) {
 }
 
 func TestRevisionsThatArePresentAreRead(t *testing.T) {
-	one, two := strings.Repeat("0", RevisionSize), strings.Repeat("f", RevisionSize)
+	one, two := strings.Repeat("0", plan.RevisionSize), strings.Repeat("f", plan.RevisionSize)
 	for value, want := range map[string]map[string]string{
 		"":                                   nil,
 		"a@" + one:                           {"a": one},
@@ -157,14 +161,14 @@ func TestRevisionsThatArePresentAreRead(t *testing.T) {
 		"@" + one:                            {},
 		",,a@,@,b," + "c@" + two + "@" + one: {},
 	} {
-		if got := revisionsIn(value); !maps.Equal(got, want) {
+		if got := meta.RevisionsIn(value); !maps.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}
 }
 
 func FuzzRevisions(f *testing.F) {
-	revision := strings.Repeat("0", RevisionSize)
+	revision := strings.Repeat("0", plan.RevisionSize)
 	f.Add("", "", "7")
 	f.Add("a@"+revision+",cluster/a@"+revision, "x", "7")
 	f.Add("cluster/staged@"+revision, "generation 3: x", "")
@@ -172,8 +176,8 @@ func FuzzRevisions(f *testing.F) {
 		cpd := &sallyportv1alpha1.ClusterPodDefault{}
 		cpd.Name, cpd.ResourceVersion, cpd.Spec.Env = "staged", "7", []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
-		pod.Annotations = map[string]string{RevisionsAnnotation: recorded, meta.ClusterSkipMark("staged"): skip, meta.ClusterMark("staged"): mark}
-		index := inNamespace(CompileCluster(cpd), nil)
+		pod.Annotations = map[string]string{meta.RevisionsAnnotation: recorded, meta.ClusterSkipMark("staged"): skip, meta.ClusterMark("staged"): mark}
+		index := inNamespace(plan.CompileCluster(cpd), nil)
 		raw := encodeJSON(t, pod)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		if revisionIn(t, after) != "current" {
@@ -183,7 +187,7 @@ func FuzzRevisions(f *testing.F) {
 		if err := json.Unmarshal(after, got); err != nil {
 			t.Fatal(err)
 		}
-		if is := revisionsIn(got.Annotations[RevisionsAnnotation])["cluster/staged"]; is != "" && is != CompileCluster(cpd).Revision() {
+		if is := meta.RevisionsIn(got.Annotations[meta.RevisionsAnnotation])["cluster/staged"]; is != "" && is != plan.CompileCluster(cpd).Revision() {
 			t.Errorf("another revision is recorded: %s", is)
 		}
 		if again := handleFrom(t, after, index); !again.Allowed || len(again.Patch) > 0 {
@@ -197,12 +201,12 @@ func FuzzRevisions(f *testing.F) {
 // validation.TotalAnnotationSizeLimitB).
 func TestRevisionsOfManyObjectsFitIntoAPod(t *testing.T) {
 	var pds []*kubeflowv1alpha1.PodDefault
-	for i := range maxObjects {
+	for i := range meta.MaxObjects {
 		pd := &kubeflowv1alpha1.PodDefault{}
-		pd.Namespace, pd.Name, pd.ResourceVersion = testNamespace, fmt.Sprintf("%03d-%s", i, strings.Repeat("a", 249)), "1234567890"
+		pd.Namespace, pd.Name, pd.ResourceVersion = podtest.Namespace, fmt.Sprintf("%03d-%s", i, strings.Repeat("a", 249)), "1234567890"
 		pds = append(pds, pd)
 	}
-	raw := ownedPod("StatefulSet", "db", "")
+	raw := podtest.OwnedPod("StatefulSet", "db", "")
 	index := indexOf(pds...)
 	resp := handleFrom(t, raw, index)
 	after := cases.Apply(t, raw, resp)
@@ -217,7 +221,7 @@ func TestRevisionsOfManyObjectsFitIntoAPod(t *testing.T) {
 	if most := 256 << 10; size > most-(4<<10) {
 		t.Errorf("the annotations have %d bytes, and at most %d may", size, most)
 	}
-	if known := revisionsIn(pod.Annotations[RevisionsAnnotation]); len(known) < 200 || known[pds[0].Name] == "" {
+	if known := meta.RevisionsIn(pod.Annotations[meta.RevisionsAnnotation]); len(known) < 200 || known[pds[0].Name] == "" {
 		t.Errorf("only %d revisions are recorded", len(known))
 	}
 	if again := handleFrom(t, after, index); !again.Allowed || len(again.Patch) > 0 {

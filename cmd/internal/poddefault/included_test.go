@@ -5,6 +5,9 @@ package poddefault
 import (
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -44,10 +47,10 @@ func TestAStepIncludesPodsByWhatTheyAre(t *testing.T) {
 	} {
 		cpd, _, current := canary(t, tc.change)
 		pod := tc.pod.DeepCopy()
-		pod.Namespace, pod.Name = testNamespace, "p"
+		pod.Namespace, pod.Name = podtest.Namespace, "p"
 		metav1.SetMetaDataAnnotation(pod, meta.ClusterMark("staged"), "7")
-		metav1.SetMetaDataAnnotation(pod, RevisionsAnnotation, "cluster/staged@"+current)
-		got, err := Includes(t.Context(), inNamespace(cpd, tc.namespace), cpd, pod)
+		metav1.SetMetaDataAnnotation(pod, meta.RevisionsAnnotation, "cluster/staged@"+current)
+		got, err := match.Includes(t.Context(), inNamespace(cpd, tc.namespace), cpd, pod)
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %v, %v", tc.what, got, err)
 		}

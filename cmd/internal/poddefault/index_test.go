@@ -10,6 +10,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,18 +41,18 @@ func TestIndexSelectsWhatEverySelectorWould(t *testing.T) {
 		return selector
 	})
 	rapid.Check(t, func(rt *rapid.T) {
-		index := NewIndex()
+		index := source.NewIndex()
 		objects := map[string]*kubeflowv1alpha1.PodDefault{}
 		for range rapid.IntRange(0, 20).Draw(rt, "changes") {
 			name := rapid.SampledFrom([]string{"x", "y", "z", "w"}).Draw(rt, "name")
 			if rapid.IntRange(0, 3).Draw(rt, "change") == 0 {
-				index.Delete(testNamespace, name)
+				index.Delete(podtest.Namespace, name)
 				delete(objects, name)
 				continue
 			}
-			pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}}
+			pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: name}}
 			pd.Spec.Selector = drawSelector.Draw(rt, "selector")
-			index.Set(Compile(pd))
+			index.Set(plan.Compile(pd))
 			objects[name] = pd
 		}
 		if index.Len() != len(objects) {
@@ -62,7 +67,7 @@ func TestIndexSelectsWhatEverySelectorWould(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		selected, err := index.Select(t.Context(), testNamespace, labelsOf(set))
+		selected, err := index.Select(t.Context(), podtest.Namespace, meta.LabelsOf(set))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -76,45 +81,14 @@ func TestIndexSelectsWhatEverySelectorWould(t *testing.T) {
 	})
 }
 
-func TestIndexIsEmptyAgainWhenAllIsDeleted(t *testing.T) {
-	index := NewIndex()
-	for i := range 100 {
-		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: fmt.Sprint(i)}}
-		pd.Spec.Selector.MatchLabels = map[string]string{"shared": "true", fmt.Sprint("own-", i%7): "true"}
-		index.Set(Compile(pd))
-	}
-	for i := range 100 {
-		index.Delete(testNamespace, fmt.Sprint(i))
-		index.Delete(testNamespace, "never-there")
-	}
-	if index.Len() != 0 || len(index.namespaces) != 0 {
-		t.Errorf("left are %d objects in %d namespaces", index.Len(), len(index.namespaces))
-	}
-}
-
-// TestIndexFilesUnderTheRarestLabel checks that a label in all selectors does not make
-// pods with it visit every PodDefault.
-func TestIndexFilesUnderTheRarestLabel(t *testing.T) {
-	index := NewIndex()
-	for i := range 1000 {
-		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: fmt.Sprint(i)}}
-		pd.Spec.Selector.MatchLabels = map[string]string{"app": "notebook", fmt.Sprint("own-", i): "true"}
-		index.Set(Compile(pd))
-	}
-	ns := index.namespaces[testNamespace]
-	if filed := len(ns.filed["app=notebook"]); filed > 1 {
-		t.Errorf("%d objects are filed under the shared label", filed)
-	}
-}
-
 func TestReplaceForgetsWhatIsNotInTheList(t *testing.T) {
-	named := func(name string) *Compiled {
-		return Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}})
+	named := func(name string) *plan.Plan {
+		return plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: name}})
 	}
 	w := newGoneWorld(t)
 	w.PodDefaults.Set(named("old"))
-	w.PodDefaults.Replace([]*Compiled{named("new"), named("other")})
-	all := w.All(testNamespace)
+	w.PodDefaults.Replace([]*plan.Plan{named("new"), named("other")})
+	all := w.All(podtest.Namespace)
 	if len(all) != 2 || all[0].Name() != "new" || all[1].Name() != "other" {
 		t.Errorf("the index holds %v", all)
 	}
@@ -125,7 +99,7 @@ func TestReplaceForgetsWhatIsNotInTheList(t *testing.T) {
 
 // TestIndexMayChangeWhilePodsAreReviewed is for the race detector.
 func TestIndexMayChangeWhilePodsAreReviewed(t *testing.T) {
-	index := NewIndex()
+	index := source.NewIndex()
 	webhook, err := New(index, DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
@@ -134,11 +108,11 @@ func TestIndexMayChangeWhilePodsAreReviewed(t *testing.T) {
 	for w := range 4 {
 		group.Go(func() {
 			for i := range 200 {
-				pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: fmt.Sprint(w), ResourceVersion: fmt.Sprint(i)}}
+				pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: fmt.Sprint(w), ResourceVersion: fmt.Sprint(i)}}
 				pd.Spec.Env = []corev1.EnvVar{{Name: fmt.Sprint("E", w), Value: "1"}}
-				index.Set(Compile(pd))
+				index.Set(plan.Compile(pd))
 				if i%10 == 0 {
-					index.Delete(testNamespace, pd.Name)
+					index.Delete(podtest.Namespace, pd.Name)
 				}
 			}
 		})
@@ -158,9 +132,9 @@ func TestIndexMayChangeWhilePodsAreReviewed(t *testing.T) {
 // TestOnlyWhatAPodSelectsIsUnpacked: other objects cost no more than their JSON,
 // however many there are.
 func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {
-	index := NewIndex()
+	index := source.NewIndex()
 	for i := range 1000 {
-		index.Set(pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
+		index.Set(plan.Pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) {
 			s.Selector.MatchLabels = map[string]string{fmt.Sprint("use", i%500): "true"}
 			s.Env = variables(3, 1, "x")
 		}), nil, nil))
@@ -172,8 +146,8 @@ func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {
 			t.Fatalf("%+v", resp)
 		}
 		var unpacked []string
-		for _, c := range index.All(testNamespace) {
-			if c.additions != nil {
+		for _, c := range index.All(podtest.Namespace) {
+			if c.Additions != nil {
 				unpacked = append(unpacked, c.Name())
 			}
 		}
@@ -185,8 +159,8 @@ func TestOnlyWhatAPodSelectsIsUnpacked(t *testing.T) {
 
 // TestManyReviewsUnpackAnObjectOnce runs with the race detector.
 func TestManyReviewsUnpackAnObjectOnce(t *testing.T) {
-	index := NewIndex()
-	index.Set(pack(hostileObject("pd", func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(100, 1, "x") }), nil, nil))
+	index := source.NewIndex()
+	index.Set(plan.Pack(hostileObject("pd", func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(100, 1, "x") }), nil, nil))
 	var group sync.WaitGroup
 	for range 16 {
 		group.Go(func() {
@@ -201,16 +175,16 @@ func TestManyReviewsUnpackAnObjectOnce(t *testing.T) {
 // TestWhatSelectsAPodIsBoundedInSize checks that one pod cannot cause megabytes to be
 // unpacked.
 func TestWhatSelectsAPodIsBoundedInSize(t *testing.T) {
-	index := NewIndex()
+	index := source.NewIndex()
 	for i := range 5 {
-		index.Set(pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(1, 900<<10, "x") }), nil, nil))
+		index.Set(plan.Pack(hostileObject(fmt.Sprint("pd", i), func(s *kubeflowv1alpha1.PodDefaultSpec) { s.Env = variables(1, 900<<10, "x") }), nil, nil))
 	}
 	resp := handleFrom(t, rawPod("", `{"name":"c%d"}`, 1), index)
 	if resp.Allowed || !strings.Contains(resp.Status.Message, "the specs of those that select it have 46") {
 		t.Errorf("%+v", resp)
 	}
-	for _, c := range index.All(testNamespace) {
-		if c.additions != nil {
+	for _, c := range index.All(podtest.Namespace) {
+		if c.Additions != nil {
 			t.Errorf("%s is unpacked", c)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +67,7 @@ func TestWhatKubeflowAdmitsIsTheSameHere(t *testing.T) {
 			rt.Fatal(err)
 		}
 		delete(got.Annotations, meta.DecisionsAnnotation)
-		delete(got.Annotations, RevisionsAnnotation)
+		delete(got.Annotations, meta.RevisionsAnnotation)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.SortSlices(func(a, b corev1.Container) bool { return a.Name < b.Name })); diff != "" {
 			rt.Fatalf("(-Kubeflow +here):\n%s", diff)
 		}
@@ -80,7 +82,7 @@ func drawSource(t *rapid.T) corev1.EnvFromSource {
 	return corev1.EnvFromSource{SecretRef: &source}
 }
 
-func sourceName(s corev1.EnvFromSource) string { return string(envFromKey(encode(s))) }
+func sourceName(s corev1.EnvFromSource) string { return string(plan.EnvFromKey(plan.Encode(s))) }
 
 func drawSecret(t *rapid.T) corev1.LocalObjectReference {
 	return corev1.LocalObjectReference{Name: drawName.Draw(t, "pull secret")}

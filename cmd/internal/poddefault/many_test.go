@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,7 +17,7 @@ import (
 // TestThousandsOfLabelsAndVariables is close to the limits.
 func TestThousandsOfLabelsAndVariables(t *testing.T) {
 	const labels, variables, containers = 2000, 800, 20
-	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "many", ResourceVersion: "1"}}
+	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: "many", ResourceVersion: "1"}}
 	pd.Spec.Selector.MatchLabels = make(map[string]string, labels)
 	for i := range labels {
 		pd.Spec.Selector.MatchLabels[fmt.Sprint("l", i)] = "true"

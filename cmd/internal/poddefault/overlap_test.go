@@ -5,6 +5,9 @@ package poddefault
 import (
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
@@ -22,7 +25,7 @@ func parseSpec(t testing.TB, data string) *kubeflowv1alpha1.PodDefaultSpec {
 
 func TestOverlapNamesThePlacesOfDisagreement(t *testing.T) {
 	object := func(spec string) *kubeflowv1alpha1.PodDefault {
-		return parsePodDefaults(t, []byte("metadata: {name: x}\nspec: "+spec))[0]
+		return podtest.PodDefaults(t, []byte("metadata: {name: x}\nspec: "+spec))[0]
 	}
 	for name, test := range map[string]struct {
 		a, b string
@@ -50,10 +53,10 @@ func TestOverlapNamesThePlacesOfDisagreement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := object(test.a), object(test.b)
-			if diff := cmp.Diff(test.want, Overlap(a, b)); diff != "" {
+			if diff := cmp.Diff(test.want, compare.Overlap(a, b)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(Overlap(a, b), Overlap(b, a)); diff != "" {
+			if diff := cmp.Diff(compare.Overlap(a, b), compare.Overlap(b, a)); diff != "" {
 				t.Errorf("the other way round (-a +b):\n%s", diff)
 			}
 		})
@@ -65,14 +68,14 @@ func TestOverlapOfClusterPodDefaultsLooksAtNamespaces(t *testing.T) {
 		return `{metadata: {name: x}, spec: {selector: {}, namespaceSelector: {matchLabels: {team: ` + team + `}}, env: [{name: A, value: "` + value + `"}]}}`
 	}
 	a, b, c := parseClusterPodDefault(t, object("a", "1")), parseClusterPodDefault(t, object("b", "2")), parseClusterPodDefault(t, object("a", "2"))
-	if got := OverlapOfCluster(a, b); got != nil {
+	if got := compare.OverlapOfCluster(a, b); got != nil {
 		t.Errorf("of two teams: %v", got)
 	}
-	if got := OverlapOfCluster(a, c); !cmp.Equal(got, []string{"env A"}) {
+	if got := compare.OverlapOfCluster(a, c); !cmp.Equal(got, []string{"env A"}) {
 		t.Errorf("of one team: %v", got)
 	}
-	own := parsePodDefaults(t, []byte(`{metadata: {name: own}, spec: {selector: {}, env: [{name: A, value: "3"}]}}`))[0]
-	if got := OverlapWithCluster(own, a); !cmp.Equal(got, []string{"env A"}) {
+	own := podtest.PodDefaults(t, []byte(`{metadata: {name: own}, spec: {selector: {}, env: [{name: A, value: "3"}]}}`))[0]
+	if got := compare.OverlapWithCluster(own, a); !cmp.Equal(got, []string{"env A"}) {
 		t.Errorf("of both kinds: %v", got)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -15,18 +18,18 @@ import (
 )
 
 // objectsOf returns PodDefaults a, b, c, ... of specs, for every pod.
-func objectsOf(t *testing.T, specs ...string) *Index {
+func objectsOf(t *testing.T, specs ...string) *source.Index {
 	t.Helper()
 	var all []string
 	for i, spec := range specs {
 		all = append(all, fmt.Sprintf("{metadata: {name: %c, generation: 1}, spec: {selector: {}, %s}}", 'a'+i, spec))
 	}
-	return indexOf(parsePodDefaults(t, []byte(strings.Join(all, "\n---\n")))...)
+	return indexOf(podtest.PodDefaults(t, []byte(strings.Join(all, "\n---\n")))...)
 }
 
 // admitted returns what the API server would store, after a second call that must change
 // nothing.
-func admitted(t *testing.T, raw []byte, index *Index) []byte {
+func admitted(t *testing.T, raw []byte, index *source.Index) []byte {
 	t.Helper()
 	resp := handleFrom(t, raw, index)
 	if !resp.Allowed {

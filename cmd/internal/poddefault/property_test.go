@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,10 +94,13 @@ func drawContainer(name string) func(*rapid.T) corev1.Container {
 	}
 }
 
-func envName(env corev1.EnvVar) string          { return env.Name }
+func envName(env corev1.EnvVar) string { return env.Name }
+
 func mountPath(mount corev1.VolumeMount) string { return mount.MountPath }
-func volumeName(volume corev1.Volume) string    { return volume.Name }
-func taint(t corev1.Toleration) string          { return t.Key + t.Value }
+
+func volumeName(volume corev1.Volume) string { return volume.Name }
+
+func taint(t corev1.Toleration) string { return t.Key + t.Value }
 
 func drawPod(t *rapid.T) *corev1.Pod {
 	pod := &corev1.Pod{
@@ -115,7 +121,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 				pod.Annotations = map[string]string{}
 			}
 			if sometimes(t, "records revisions") {
-				pod.Annotations[RevisionsAnnotation] = rapid.SampledFrom([]string{"x", "pd-0@" + strings.Repeat("0", RevisionSize), "a@1,,cluster/pd-0@" + strings.Repeat("a", RevisionSize)}).Draw(t, "revisions")
+				pod.Annotations[meta.RevisionsAnnotation] = rapid.SampledFrom([]string{"x", "pd-0@" + strings.Repeat("0", plan.RevisionSize), "a@1,,cluster/pd-0@" + strings.Repeat("a", plan.RevisionSize)}).Draw(t, "revisions")
 			}
 			pod.Annotations[mark] = rapid.SampledFrom([]string{"1", "7", "8"}).Draw(t, "version that injected it")
 		}
@@ -125,7 +131,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 
 func drawPodDefault(name string) func(*rapid.T) *kubeflowv1alpha1.PodDefault {
 	return func(t *rapid.T) *kubeflowv1alpha1.PodDefault {
-		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name, ResourceVersion: "7"}}
+		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: name, ResourceVersion: "7"}}
 		spec := &pd.Spec
 		spec.Selector.MatchLabels = drawMap(t, "selector")
 		spec.Env = drawList(t, "env", drawEnv, envName)
@@ -162,9 +168,12 @@ type rapidTB struct {
 	rapid *rapid.T
 }
 
-func (tb rapidTB) Helper()                           {}
-func (tb rapidTB) Fatal(args ...any)                 { tb.rapid.Fatal(args...) }
+func (tb rapidTB) Helper() {}
+
+func (tb rapidTB) Fatal(args ...any) { tb.rapid.Fatal(args...) }
+
 func (tb rapidTB) Fatalf(format string, args ...any) { tb.rapid.Fatalf(format, args...) }
+
 func (tb rapidTB) Errorf(format string, args ...any) { tb.rapid.Errorf(format, args...) }
 
 // TestSecondPassIsEmpty runs the webhook on its own result, unchanged and with the API
@@ -238,8 +247,8 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		tb := rapidTB{t, rt}
 		pod, objects := drawRichPod(rt), drawObjects(rt)
 		for _, c := range objects {
-			if c.policy == kubeflowv1alpha1.ConflictOverride {
-				c.policy = kubeflowv1alpha1.ConflictKeepPod
+			if c.Policy == kubeflowv1alpha1.ConflictOverride {
+				c.Policy = kubeflowv1alpha1.ConflictKeepPod
 			}
 		}
 		index := indexOfCompiled(objects)
@@ -267,7 +276,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 // TestThousandVariablesAreOneOperationAContainer keeps the number of operations small,
 // because the API server pays for each.
 func TestThousandVariablesAreOneOperationAContainer(t *testing.T) {
-	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "many", ResourceVersion: "1"}}
+	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: "many", ResourceVersion: "1"}}
 	for i := range 1000 {
 		pd.Spec.Env = append(pd.Spec.Env, corev1.EnvVar{Name: fmt.Sprintf("V%d", i), Value: "1"})
 	}
@@ -366,7 +375,7 @@ var userMap = map[string]bool{"labels": true, "annotations": true, "nodeSelector
 
 // sprinkle adds unknown fields to some of the objects of a document.
 func sprinkle(t testing.TB, raw []byte, random *rand.Rand) []byte {
-	tree := decode(raw)
+	tree := plan.Decode(raw)
 	n := 0
 	var visit func(any, string)
 	visit = func(value any, path string) {
@@ -402,7 +411,7 @@ func keys(m map[string]any) func(func(string) bool) {
 // strip removes and counts the unknown fields.
 func strip(t testing.TB, raw []byte) (tree any, unknown int) {
 	t.Helper()
-	tree = decode(raw)
+	tree = plan.Decode(raw)
 	var visit func(any)
 	visit = func(value any) {
 		switch value := value.(type) {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
@@ -14,16 +17,16 @@ import (
 func revisionOf(t *testing.T, spec string) string {
 	t.Helper()
 	of := &sallyportv1alpha1.ClusterPodDefaultSpec{}
-	if err := json.Unmarshal(toJSON(t, []byte(spec)), of); err != nil {
+	if err := json.Unmarshal(podtest.ToJSON(t, []byte(spec)), of); err != nil {
 		t.Fatal(err)
 	}
-	return RevisionOf(ClusterMeaning(of))
+	return plan.RevisionOf(plan.ClusterMeaning(of))
 }
 
 func TestARevisionIsWhatASpecMeans(t *testing.T) {
 	const spec = "{selector: {matchLabels: {a: x, b: w}}, env: [{name: A, value: x}], sidecars: [{name: s, image: i, resources: {limits: {cpu: 1}}}]}"
 	want := revisionOf(t, spec)
-	if want != "" && (len(want) != RevisionSize || strings.ToLower(want) != want) {
+	if want != "" && (len(want) != plan.RevisionSize || strings.ToLower(want) != want) {
 		t.Errorf("the name is %q", want)
 	}
 	for what, same := range map[string]string{
@@ -65,21 +68,21 @@ func TestARevisionIsWhatASpecMeans(t *testing.T) {
 func TestAnObjectKnowsItsRevision(t *testing.T) {
 	pd := &kubeflowv1alpha1.PodDefault{}
 	pd.Namespace, pd.Name, pd.Spec.ServiceAccountName = "team-a", "a", "b"
-	if got, want := Compile(pd).Revision(), RevisionOf(Meaning(&pd.Spec)); got != want {
+	if got, want := plan.Compile(pd).Revision(), plan.RevisionOf(plan.Meaning(&pd.Spec)); got != want {
 		t.Errorf("PodDefault: %s, want %s", got, want)
 	}
 	cpd := &sallyportv1alpha1.ClusterPodDefault{}
 	cpd.Name, cpd.Spec.ServiceAccountName, cpd.Spec.AllowExclude = "a", "b", true
-	if got, want := CompileCluster(cpd).Revision(), RevisionOf(ClusterMeaning(&cpd.Spec)); got != want || got == RevisionOf(Meaning(&pd.Spec)) {
+	if got, want := plan.CompileCluster(cpd).Revision(), plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec)); got != want || got == plan.RevisionOf(plan.Meaning(&pd.Spec)) {
 		t.Errorf("ClusterPodDefault: %s, want %s", got, want)
 	}
 }
 
 // TestALabelNamedLikeAnEmptyFieldIsKept: only the API server's own zero values are left out.
 func TestALabelNamedLikeAnEmptyFieldIsKept(t *testing.T) {
-	pd := parsePodDefaults(t, []byte(`{metadata: {name: x}, spec: {selector: {}, labels: {a: b, divisor: "0", resource: c},
+	pd := podtest.PodDefaults(t, []byte(`{metadata: {name: x}, spec: {selector: {}, labels: {a: b, divisor: "0", resource: c},
 		env: [{name: A, valueFrom: {resourceFieldRef: {containerName: c, resource: limits.cpu}}}]}}`))[0]
-	meaning := string(Compile(pd).Meaning())
+	meaning := string(plan.Compile(pd).Meaning())
 	if !strings.Contains(meaning, `"divisor":"0","resource":"c"`) || strings.Contains(meaning, `"limits.cpu","divisor"`) || strings.Contains(meaning, `"resource":"limits.cpu","divisor"`) {
 		t.Error(meaning)
 	}

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/go-json-experiment/json/jsontext"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -18,74 +21,16 @@ import (
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
-const (
-	stableSpec  = "selector: {}, env: [{name: REVISION, value: stable}]"
-	currentSpec = "selector: {}, env: [{name: REVISION, value: current}]"
-)
-
-// A stagedDefault is a PodDefault whose spec is rolled out over a stable one.
-type stagedDefault struct {
-	*kubeflowv1alpha1.PodDefault
-	stable []byte
-	state  *sallyportv1alpha1.RevisionRollout // as recorded
-}
-
-// compile compiles it with what is recorded.
-func (s *stagedDefault) compile() *Compiled { return Compile(s.PodDefault).With(s.source()) }
-
-func (s *stagedDefault) source() *revision.Set {
-	set := &revision.Set{}
-	if s.stable != nil {
-		set.Add(recorded("", s.ObjectMeta, s.stable, s.state))
-	}
-	return set
-}
-
-// recorded returns the stable revision of an object.
-func recorded(kind string, of metav1.ObjectMeta, stable []byte, state *sallyportv1alpha1.RevisionRollout) *revision.Record {
-	owner := &metav1.OwnerReference{
-		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: of.Name, UID: of.UID, Controller: new(true),
-	}
-	if kind != "" {
-		owner.APIVersion, owner.Kind = sallyportv1alpha1.GroupVersion.String(), kind
-	}
-	o := revision.New(owner, of.Namespace, stable, 1)
-	o.Labels[revision.StableLabel], o.Rollout = "true", state
-	return revision.Prove(o)
-}
-
-// stagedFrom returns a PodDefault whose spec is rolled out over the stable one, in the
-// given step.
-func stagedFrom(t testing.TB, stable, current, rollout string, step int32) *stagedDefault {
-	t.Helper()
-	pd := parsePodDefaults(t, []byte("{metadata: {name: staged, uid: u, generation: 2}, spec: {"+current+", rollout: "+rollout+"}}"))[0]
-	before := parsePodDefaults(t, []byte("{spec: {"+stable+"}}"))[0]
-	return &stagedDefault{pd, Meaning(&before.Spec), &sallyportv1alpha1.RevisionRollout{Revision: RevisionOf(Meaning(&pd.Spec)), Step: step}}
-}
-
-func staged(t testing.TB, rollout string, step int32) *stagedDefault {
-	t.Helper()
-	return stagedFrom(t, stableSpec, currentSpec, rollout, step)
-}
-
-func stagedIndex(all ...*stagedDefault) *Index {
-	index := NewIndex()
+func stagedIndex(all ...*podtest.StagedDefault) *source.Index {
+	index := source.NewIndex()
 	for _, pd := range all {
-		index.Set(pd.compile())
+		index.Set(pd.Compile())
 	}
 	return index
 }
 
-// ownedPod returns a pod of a controller.
-func ownedPod(kind, owner, labels string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":%q,"labels":{%s},`+
-		`"ownerReferences":[{"apiVersion":"x/v1","kind":"Other","name":"other","uid":"o"},{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":"r","controller":true}],`+
-		`"managedFields":[{"manager":"kube-controller-manager","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:generateName":{}}}}]},`+
-		`"spec":{"containers":[{"name":"main","image":"x"}]}}`, owner+"-", labels, kind, owner)
-}
-
 // got returns the revision that the pod gets: its variable, or "" if it has none.
-func got(t testing.TB, raw []byte, index *Index) string {
+func got(t testing.TB, raw []byte, index *source.Index) string {
 	t.Helper()
 	return revisionIn(t, cases.Apply(t, raw, handleFrom(t, raw, index)))
 }
@@ -104,13 +49,13 @@ func TestAStepIncludesItsShareOfWorkloads(t *testing.T) {
 	const steps = "{steps: [{percent: 0}, {percent: 10}, {percent: 50}, {percent: 20}, {percent: 100}]}"
 	before := map[string]bool{}
 	for step, bounds := range [][2]int{{0, 0}, {0, 0}, {70, 130}, {450, 550}, {450, 550}, {1000, 1000}} {
-		index := stagedIndex(staged(t, steps, int32(step))) //nolint:gosec // a short list
+		index := stagedIndex(podtest.Staged(t, steps, int32(step))) //nolint:gosec // a short list
 		n := 0
 		for i := range 1000 {
 			name := fmt.Sprintf("web-%d", i)
 			// Another template of the Deployment has another ReplicaSet.
-			first := got(t, ownedPod("ReplicaSet", name+"-5d8f7c9b6d", `"pod-template-hash":"5d8f7c9b6d"`), index)
-			second := got(t, ownedPod("ReplicaSet", name+"-7f6c5d4b3a", `"pod-template-hash":"7f6c5d4b3a"`), index)
+			first := got(t, podtest.OwnedPod("ReplicaSet", name+"-5d8f7c9b6d", `"pod-template-hash":"5d8f7c9b6d"`), index)
+			second := got(t, podtest.OwnedPod("ReplicaSet", name+"-7f6c5d4b3a", `"pod-template-hash":"7f6c5d4b3a"`), index)
 			if first == "" || first != second {
 				t.Fatalf("step %d: pods of %s get %q and %q", step, name, first, second)
 			}
@@ -132,28 +77,28 @@ func TestWorkloads(t *testing.T) {
 		raw  []byte
 		want string
 	}{
-		"a Deployment":                      {ownedPod("ReplicaSet", "web-5d8f", `"pod-template-hash":"5d8f"`), "ReplicaSet/web"},
-		"a ReplicaSet of its own":           {ownedPod("ReplicaSet", "web-5d8f", ``), "ReplicaSet/web-5d8f"},
-		"a CronJob":                         {ownedPod("Job", "report-29384756", ``), "Job/report"},
-		"a Job":                             {ownedPod("Job", "train-2", ``), "Job/train-2"},
-		"a StatefulSet":                     {ownedPod("StatefulSet", "db", ``), "StatefulSet/db"},
+		"a Deployment":                      {podtest.OwnedPod("ReplicaSet", "web-5d8f", `"pod-template-hash":"5d8f"`), "ReplicaSet/web"},
+		"a ReplicaSet of its own":           {podtest.OwnedPod("ReplicaSet", "web-5d8f", ``), "ReplicaSet/web-5d8f"},
+		"a CronJob":                         {podtest.OwnedPod("Job", "report-29384756", ``), "Job/report"},
+		"a Job":                             {podtest.OwnedPod("Job", "train-2", ``), "Job/train-2"},
+		"a StatefulSet":                     {podtest.OwnedPod("StatefulSet", "db", ``), "StatefulSet/db"},
 		"a pod":                             {[]byte(`{"metadata":{"name":"p"}}`), "Pod/p"},
 		"invalid owners":                    {[]byte(`{"metadata":{"generateName":"p-","ownerReferences":"x"}}`), "Pod/p-"},
 		"owners of which none is in charge": {[]byte(`{"metadata":{"name":"p","ownerReferences":[{"kind":"A","name":"b"}]}}`), "Pod/p"},
 	} {
-		md, _ := readMetadata(c.raw)
-		b := newBounds(t.Context())
-		if got := workloadOf(&md, &b).unit; got != c.want {
+		md, _ := meta.ReadMetadata(c.raw)
+		b := meta.NewBudget(t.Context())
+		if got := meta.OfPod(&md, &b).Unit; got != c.want {
 			t.Errorf("%s: %s, want %s", what, got, c.want)
 		}
 	}
 }
 
 func TestPodsOfAWorkloadDifferIfAskedFor(t *testing.T) {
-	index := stagedIndex(staged(t, "{by: Pod, steps: [{percent: 50}]}", 1))
+	index := stagedIndex(podtest.Staged(t, "{by: Pod, steps: [{percent: 50}]}", 1))
 	n := 0
 	for i := range 200 {
-		raw := []byte(strings.Replace(string(ownedPod("StatefulSet", "db", "")), `"generateName":"db-"`, fmt.Sprintf(`"name":"db-%d"`, i), 1))
+		raw := []byte(strings.Replace(string(podtest.OwnedPod("StatefulSet", "db", "")), `"generateName":"db-"`, fmt.Sprintf(`"name":"db-%d"`, i), 1))
 		if got(t, raw, index) == "current" {
 			n++
 		}
@@ -166,13 +111,13 @@ func TestPodsOfAWorkloadDifferIfAskedFor(t *testing.T) {
 func TestSelectorsOfSteps(t *testing.T) {
 	cpd := &sallyportv1alpha1.ClusterPodDefault{}
 	cpd.Name, cpd.UID, cpd.Generation = "staged", "c", 2
-	pd := staged(t, "{steps: [{namespaceSelector: {matchLabels: {canary: 'true'}}}, {podSelector: {matchExpressions: [{key: gpu, operator: Exists}]}}]}", 2)
+	pd := podtest.Staged(t, "{steps: [{namespaceSelector: {matchLabels: {canary: 'true'}}}, {podSelector: {matchExpressions: [{key: gpu, operator: Exists}]}}]}", 2)
 	cpd.Spec.PodDefaultSpec = pd.Spec
-	compiled := func(step int32) *Compiled {
+	compiled := func(step int32) *plan.Plan {
 		set := &revision.Set{}
-		set.Add(recorded(sallyportv1alpha1.ClusterPodDefaultKind, cpd.ObjectMeta, pd.stable,
-			&sallyportv1alpha1.RevisionRollout{Revision: RevisionOf(ClusterMeaning(&cpd.Spec)), Step: step}))
-		return CompileCluster(cpd).With(set)
+		set.Add(podtest.Recorded(sallyportv1alpha1.ClusterPodDefaultKind, cpd.ObjectMeta, pd.Stable,
+			&sallyportv1alpha1.RevisionRollout{Revision: plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec)), Step: step}))
+		return plan.CompileCluster(cpd).With(set)
 	}
 	for what, c := range map[string]struct {
 		step      int32
@@ -186,17 +131,17 @@ func TestSelectorsOfSteps(t *testing.T) {
 		"a pod that the second step adds": {2, nil, `"gpu":"a"`, "current"},
 		"another pod":                     {2, nil, `"cpu":"a"`, "stable"},
 	} {
-		index := NewIndex()
-		index.SetNamespace(testNamespace, c.namespace)
+		index := source.NewIndex()
+		index.SetNamespace(podtest.Namespace, c.namespace)
 		index.Set(compiled(c.step))
-		if got := got(t, ownedPod("StatefulSet", "db", c.labels), index); got != c.want {
+		if got := got(t, podtest.OwnedPod("StatefulSet", "db", c.labels), index); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}
-	index := NewIndex()
-	index.strict = true
+	index := source.NewIndex()
+	index.Strict = true
 	index.Set(compiled(2))
-	if _, err := index.Select(t.Context(), "unknown", Labels{}); err == nil {
+	if _, err := index.Select(t.Context(), "unknown", meta.Labels{}); err == nil {
 		t.Error("it decides about a namespace that it does not know")
 	}
 }
@@ -204,34 +149,34 @@ func TestSelectorsOfSteps(t *testing.T) {
 // TestStatesOfARollout checks what pods get from what the object says and what is recorded.
 func TestStatesOfARollout(t *testing.T) {
 	const all = "{steps: [{percent: 100}]}"
-	other := strings.Repeat("0123", RevisionSize/4)
+	other := strings.Repeat("0123", plan.RevisionSize/4)
 	for what, c := range map[string]struct {
-		change func(pd *stagedDefault)
+		change func(pd *podtest.StagedDefault)
 		want   string
 	}{
-		"in the step":                     {func(*stagedDefault) {}, "current"},
-		"before the first step":           {func(pd *stagedDefault) { pd.state.Step = 0 }, "stable"},
-		"no state of a rollout":           {func(pd *stagedDefault) { pd.state = nil }, "stable"},
-		"a step that no longer exists":    {func(pd *stagedDefault) { pd.state.Step = 9 }, "current"},
-		"a step below zero":               {func(pd *stagedDefault) { pd.state.Step = -1 }, "stable"},
-		"the step is of another revision": {func(pd *stagedDefault) { pd.state.Revision = other }, "stable"},
-		"aborted":                         {func(pd *stagedDefault) { pd.Spec.Rollout.AbortedRevision = pd.state.Revision }, "stable"},
-		"another revision is aborted":     {func(pd *stagedDefault) { pd.Spec.Rollout.AbortedRevision = other }, "current"},
-		"rolled back":                     {func(pd *stagedDefault) { pd.Spec.Env[0].Value = "stable" }, "stable"},
-		"no rollout any more":             {func(pd *stagedDefault) { pd.Spec.Rollout = nil }, "current"},
-		"the first revision":              {func(pd *stagedDefault) { pd.stable, pd.Generation = nil, 1 }, "current"},
-		"a current revision that can never work": {func(pd *stagedDefault) {
+		"in the step":                     {func(*podtest.StagedDefault) {}, "current"},
+		"before the first step":           {func(pd *podtest.StagedDefault) { pd.State.Step = 0 }, "stable"},
+		"no state of a rollout":           {func(pd *podtest.StagedDefault) { pd.State = nil }, "stable"},
+		"a step that no longer exists":    {func(pd *podtest.StagedDefault) { pd.State.Step = 9 }, "current"},
+		"a step below zero":               {func(pd *podtest.StagedDefault) { pd.State.Step = -1 }, "stable"},
+		"the step is of another revision": {func(pd *podtest.StagedDefault) { pd.State.Revision = other }, "stable"},
+		"aborted":                         {func(pd *podtest.StagedDefault) { pd.Spec.Rollout.AbortedRevision = pd.State.Revision }, "stable"},
+		"another revision is aborted":     {func(pd *podtest.StagedDefault) { pd.Spec.Rollout.AbortedRevision = other }, "current"},
+		"rolled back":                     {func(pd *podtest.StagedDefault) { pd.Spec.Env[0].Value = "stable" }, "stable"},
+		"no rollout any more":             {func(pd *podtest.StagedDefault) { pd.Spec.Rollout = nil }, "current"},
+		"the first revision":              {func(pd *podtest.StagedDefault) { pd.Stable, pd.Generation = nil, 1 }, "current"},
+		"a current revision that can never work": {func(pd *podtest.StagedDefault) {
 			pd.Spec.Env = append(pd.Spec.Env, pd.Spec.Env[0])
 			pd.Spec.Env[1].Value = "x"
-			pd.state.Revision = RevisionOf(Meaning(&pd.Spec))
+			pd.State.Revision = plan.RevisionOf(plan.Meaning(&pd.Spec))
 		}, "stable"},
-		"a status that says something else": {func(pd *stagedDefault) {
-			pd.Status.CurrentRevision, pd.Status.Rollout = other, &kubeflowv1alpha1.RolloutStatus{StableRevision: pd.state.Revision}
+		"a status that says something else": {func(pd *podtest.StagedDefault) {
+			pd.Status.CurrentRevision, pd.Status.Rollout = other, &kubeflowv1alpha1.RolloutStatus{StableRevision: pd.State.Revision}
 		}, "current"},
 	} {
-		pd := staged(t, all, 1)
+		pd := podtest.Staged(t, all, 1)
 		c.change(pd)
-		if got := got(t, ownedPod("StatefulSet", "db", ""), stagedIndex(pd)); got != c.want {
+		if got := got(t, podtest.OwnedPod("StatefulSet", "db", ""), stagedIndex(pd)); got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
 		}
 	}
@@ -241,46 +186,47 @@ func TestStatesOfARollout(t *testing.T) {
 type nothing bool
 
 func (nothing) Stable(revision.Owner) *revision.Record { return nil }
-func (n nothing) Keeps(string) bool                    { return bool(n) }
+
+func (n nothing) Keeps(string) bool { return bool(n) }
 
 // TestTheRevisionBeforeIsKnownFromMemory checks the time between a change that adds
 // spec.rollout and what the controller records then.
 func TestTheRevisionBeforeIsKnownFromMemory(t *testing.T) {
-	before := parsePodDefaults(t, []byte("{metadata: {name: staged, uid: u, generation: 2}, spec: {"+stableSpec+"}}"))[0]
-	now := staged(t, "{steps: [{percent: 100}]}", 1)
+	before := podtest.PodDefaults(t, []byte("{metadata: {name: staged, uid: u, generation: 2}, spec: {"+podtest.StableSpec+"}}"))[0]
+	now := podtest.Staged(t, "{steps: [{percent: 100}]}", 1)
 	pd := now.PodDefault
-	known := pack(before, nil, nothing(true))
-	gets := func(what string, c *Compiled, want string) {
+	known := plan.Pack(before, nil, nothing(true))
+	gets := func(what string, c *plan.Plan, want string) {
 		t.Helper()
-		index := NewIndex()
+		index := source.NewIndex()
 		index.Set(c)
-		if got := got(t, ownedPod("StatefulSet", "db", ""), index); got != want {
+		if got := got(t, podtest.OwnedPod("StatefulSet", "db", ""), index); got != want {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
-	gets("the first change", pack(pd, known, nothing(true)), "stable")
-	gets("no controller records revisions", pack(pd, known, nothing(false)), "current")
-	gets("no controller records revisions, and nothing in memory", pack(pd, nil, nothing(false)), "current")
-	gets("the record is deleted during a step", now.compile().restaged(nothing(true)), "current")
-	gets("the definition is deleted during a rollout", staged(t, "{steps: [{percent: 100}]}", 0).compile().restaged(nothing(false)), "stable")
+	gets("the first change", plan.Pack(pd, known, nothing(true)), "stable")
+	gets("no controller records revisions", plan.Pack(pd, known, nothing(false)), "current")
+	gets("no controller records revisions, and nothing in memory", plan.Pack(pd, nil, nothing(false)), "current")
+	gets("the record is deleted during a step", now.Compile().Restaged(nothing(true)), "current")
+	gets("the definition is deleted during a rollout", podtest.Staged(t, "{steps: [{percent: 100}]}", 0).Compile().Restaged(nothing(false)), "stable")
 	later := pd.DeepCopy()
 	later.ResourceVersion, later.Spec.Env[0].Value = "9", "later"
-	gets("a second change", pack(later, pack(pd, known, nothing(true)), nothing(true)), "stable")
+	gets("a second change", plan.Pack(later, plan.Pack(pd, known, nothing(true)), nothing(true)), "stable")
 	added := before.DeepCopy()
 	added.Spec.Rollout = pd.Spec.Rollout
-	if _, inProgress := pack(added, known, nothing(true)).RolledOut(); inProgress {
+	if _, inProgress := plan.Pack(added, known, nothing(true)).RolledOut(); inProgress {
 		t.Error("spec.rollout alone starts a rollout")
 	}
 	other := before.DeepCopy()
 	other.UID = "v"
-	for what, restarted := range map[string]*Compiled{"nothing": nil, "another object of that name": pack(other, nil, nothing(true))} {
-		index := NewIndex()
-		index.Set(pack(pd, restarted, nothing(true)))
+	for what, restarted := range map[string]*plan.Plan{"nothing": nil, "another object of that name": plan.Pack(other, nil, nothing(true))} {
+		index := source.NewIndex()
+		index.Set(plan.Pack(pd, restarted, nothing(true)))
 		webhook, err := New(index, DefaultSettings())
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = webhook.Handler.Handle(t.Context(), createRequest(ownedPod("StatefulSet", "db", "")))
+		_, err = webhook.Handler.Handle(t.Context(), createRequest(podtest.OwnedPod("StatefulSet", "db", "")))
 		if _, again := admission.RetryAfter(err); !again {
 			t.Errorf("%s in memory: %v", what, err)
 		}
@@ -301,8 +247,8 @@ func TestRevisionsThatSelectOtherPods(t *testing.T) {
 	}{
 		{0, "a", "stable", true, true}, {0, "b", "", true, false}, {1, "a", "", true, false}, {1, "b", "current", true, true}, {0, "c", "", false, false},
 	} {
-		raw := ownedPod("StatefulSet", "db", `"only":"`+c.only+`"`)
-		index := stagedIndex(stagedFrom(t, onlyA, onlyB, "{steps: [{percent: 100}]}", c.step))
+		raw := podtest.OwnedPod("StatefulSet", "db", `"only":"`+c.only+`"`)
+		index := stagedIndex(podtest.StagedFrom(t, onlyA, onlyB, "{steps: [{percent: 100}]}", c.step))
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		listed, mark := strings.Contains(string(after), `"`+meta.DecisionsAnnotation+`":"staged"`), strings.Contains(string(after), meta.Mark("staged"))
 		if got := revisionIn(t, after); got != c.want || listed != c.listed || mark != c.mark {
@@ -311,8 +257,8 @@ func TestRevisionsThatSelectOtherPods(t *testing.T) {
 		if again := handleFrom(t, after, index); len(again.Patch) > 0 {
 			t.Errorf("%+v: the second pass is not empty: %s", c, again.Patch.AppendJSON(nil))
 		}
-		index.Delete(testNamespace, "staged")
-		if index.Len() != 0 || len(index.namespaces) != 0 {
+		index.Delete(podtest.Namespace, "staged")
+		if index.Len() != 0 || len(index.Namespaces) != 0 {
 			t.Errorf("%+v: something stays in the index", c)
 		}
 	}
@@ -322,27 +268,27 @@ func TestRevisionsThatSelectOtherPods(t *testing.T) {
 // different steps, as with reinvocation.
 func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 	const steps = "{steps: [{percent: 0}, {percent: 100}]}"
-	replicas := []*Index{stagedIndex(staged(t, steps, 1)), stagedIndex(staged(t, steps, 2))}
+	replicas := []*source.Index{stagedIndex(podtest.Staged(t, steps, 1)), stagedIndex(podtest.Staged(t, steps, 2))}
 	for i, first := range replicas {
-		raw := ownedPod("StatefulSet", "db", "")
+		raw := podtest.OwnedPod("StatefulSet", "db", "")
 		after := cases.Apply(t, raw, handleFrom(t, raw, first))
 		if again := handleFrom(t, after, replicas[1-i]); len(again.Patch) > 0 {
 			t.Errorf("%s changes again: %s", revisionIn(t, after), again.Patch.AppendJSON(nil))
 		}
 	}
 	// A mark without a revision, as Kubeflow's webhook writes it.
-	former := staged(t, steps, 1)
+	former := podtest.Staged(t, steps, 1)
 	former.Spec.Rollout = nil
-	raw := ownedPod("StatefulSet", "db", "")
+	raw := podtest.OwnedPod("StatefulSet", "db", "")
 	after := cases.Apply(t, raw, handleFrom(t, raw, stagedIndex(former)))
-	after = []byte(strings.Replace(string(after), `"`+RevisionsAnnotation+`":"staged@`+former.state.Revision+`",`, "", 1))
+	after = []byte(strings.Replace(string(after), `"`+meta.RevisionsAnnotation+`":"staged@`+former.State.Revision+`",`, "", 1))
 	if again := handleFrom(t, after, replicas[0]); !again.Allowed || len(again.Patch) > 0 || len(again.Warnings) > 0 {
 		t.Errorf("a pod without a revision changes again: %+v", again)
 	}
 	// After an abort no mark gives the current revision.
-	aborted := staged(t, steps, 2)
-	aborted.Spec.Rollout.AbortedRevision = aborted.state.Revision
-	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+meta.Mark("staged")+`":"7","`+RevisionsAnnotation+`":"staged@`+aborted.state.Revision+`"},"generateName"`, 1))
+	aborted := podtest.Staged(t, steps, 2)
+	aborted.Spec.Rollout.AbortedRevision = aborted.State.Revision
+	marked := []byte(strings.Replace(string(raw), `"generateName"`, `"annotations":{"`+meta.Mark("staged")+`":"7","`+meta.RevisionsAnnotation+`":"staged@`+aborted.State.Revision+`"},"generateName"`, 1))
 	if got := got(t, marked, stagedIndex(aborted)); got != "stable" {
 		t.Errorf("a pod with a mark of the aborted revision gets %q", got)
 	}
@@ -351,14 +297,14 @@ func TestReplicasThatDisagreeDoNotFlap(t *testing.T) {
 // FuzzRollout sends any pod while a rollout is in progress: it gets one revision, the
 // same from every call.
 func FuzzRollout(f *testing.F) {
-	f.Add(ownedPod("ReplicaSet", "web-5d8f", `"pod-template-hash":"5d8f"`), uint8(50), true)
-	f.Add(ownedPod("Job", "report-29384756", ""), uint8(10), false)
+	f.Add(podtest.OwnedPod("ReplicaSet", "web-5d8f", `"pod-template-hash":"5d8f"`), uint8(50), true)
+	f.Add(podtest.OwnedPod("Job", "report-29384756", ""), uint8(10), false)
 	f.Add([]byte(`{"metadata":{"ownerReferences":[{"controller":true}]},"spec":{"containers":[]}}`), uint8(100), false)
 	f.Fuzz(func(t *testing.T, pod []byte, percent uint8, byPod bool) {
 		if !jsontext.Value(pod).IsValid() {
 			return
 		}
-		pd := staged(t, fmt.Sprintf("{steps: [{percent: %d}]}", percent%101), 1)
+		pd := podtest.Staged(t, fmt.Sprintf("{steps: [{percent: %d}]}", percent%101), 1)
 		if byPod {
 			pd.Spec.Rollout.By = kubeflowv1alpha1.RolloutByPod
 		}
@@ -377,15 +323,15 @@ func FuzzRollout(f *testing.F) {
 // BenchmarkRollout compares a pod that gets an object without, and during, a rollout.
 func BenchmarkRollout(b *testing.B) {
 	raw := benchmarkPod(b)
-	settled := staged(b, "{steps: [{percent: 50}]}", 0)
+	settled := podtest.Staged(b, "{steps: [{percent: 50}]}", 0)
 	settled.Spec.Env[0].Value = "stable"
 	for _, bench := range []struct {
 		name string
-		pd   *stagedDefault
-	}{{"none", settled}, {"in progress", staged(b, "{steps: [{percent: 50}]}", 1)}} {
+		pd   *podtest.StagedDefault
+	}{{"none", settled}, {"in progress", podtest.Staged(b, "{steps: [{percent: 50}]}", 1)}} {
 		index := benchmarkIndex(1)
 		bench.pd.Namespace = "team-vision"
-		index.Set(bench.pd.compile())
+		index.Set(bench.pd.Compile())
 		b.Run(bench.name, func(b *testing.B) {
 			webhook, err := New(index, DefaultSettings())
 			if err != nil {

@@ -14,6 +14,11 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,13 +58,13 @@ type Settings struct {
 	// Secrets. Empty, the default: PodDefaults that select Secrets are left out.
 	DataConnections string `json:"dataConnections"`
 	// MaxExemption is how far in the future an exemption may end when it is written. 0,
-	// the default: [ExemptAnnotation] means nothing.
+	// the default: annotations of namespaces exempt from nothing.
 	MaxExemption metav1.Duration `json:"maxExemption"`
 	// Usage is [UsageIgnore], the default, also if empty, or [UsageCheck].
 	Usage string `json:"usage"`
 }
 
-// Exempts reports whether [ExemptAnnotation] counts.
+// Exempts reports whether [exempt.ExemptAnnotation] counts.
 func (s *Settings) Exempts() bool { return s.MaxExemption.Duration > 0 }
 
 // Values of [Settings].Freshness.
@@ -129,18 +134,18 @@ func Usages() []string { return []string{UsageIgnore, UsageCheck} }
 
 // New defines the webhook for a source of PodDefaults. The error reports all problems
 // in the settings.
-func New(source Source, settings Settings) (admission.Webhook, error) {
+func New(source match.Source, settings Settings) (admission.Webhook, error) {
 	return define(source, settings, Name, Path, admissionregistrationv1.Fail, false)
 }
 
 // NewExcluded defines the webhook for excluded pods, which [New] ignores: not every
 // ClusterPodDefault allows exclusion. Excluding a pod also allows creating it while no
 // webhook answers, so this webhook then lets it pass.
-func NewExcluded(source Source, settings Settings) (admission.Webhook, error) {
+func NewExcluded(source match.Source, settings Settings) (admission.Webhook, error) {
 	return define(source, settings, ExcludedName, ExcludedPath, admissionregistrationv1.Ignore, true)
 }
 
-func define(source Source, settings Settings, name, path string, failurePolicy admissionregistrationv1.FailurePolicyType, excluded bool) (admission.Webhook, error) {
+func define(source match.Source, settings Settings, name, path string, failurePolicy admissionregistrationv1.FailurePolicyType, excluded bool) (admission.Webhook, error) {
 	err := settings.Validate()
 	if source == nil {
 		err = errors.Join(errors.New("poddefault: no source of PodDefaults"), err)
@@ -179,15 +184,15 @@ func define(source Source, settings Settings, name, path string, failurePolicy a
 		},
 		Handler: &handler{
 			source: source, settings: settings, excluded: excluded,
-			leftAlone: LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers},
+			leftAlone: merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers},
 		},
 	}, nil
 }
 
 type handler struct {
-	source    Source
+	source    match.Source
 	settings  Settings
-	leftAlone LeftAlone
+	leftAlone merge.LeftAlone
 	excluded  bool // only for excluded pods
 }
 
@@ -205,19 +210,19 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(req.Object.Raw) == 0 {
 		return admission.BadRequest("the request has no object; expected a pod"), nil
 	}
-	md, ok := readMetadata(req.Object.Raw)
+	md, ok := meta.ReadMetadata(req.Object.Raw)
 	if !ok {
 		return admission.BadRequest("not a pod: metadata is missing or not an object"), nil
 	}
-	if md.crowded {
-		return admission.Deniedf("pod %s has more than %d labels or annotations, the most that PodDefaults are matched with: give it fewer", md.name, maxElements), nil
+	if md.Crowded {
+		return admission.Deniedf("pod %s has more than %d labels or annotations, the most that PodDefaults are matched with: give it fewer", md.Name, meta.MaxElements), nil
 	}
-	md.request, md.dryRun = req.UID, req.DryRun != nil && *req.DryRun
-	excluded := md.annotations.Get(meta.ExcludeAnnotation) == "true"
-	if excluded != h.excluded || md.annotations.Has(meta.MirrorAnnotation) {
+	md.Request, md.DryRun = req.UID, req.DryRun != nil && *req.DryRun
+	excluded := md.Annotations.Get(meta.ExcludeAnnotation) == "true"
+	if excluded != h.excluded || md.Annotations.Has(meta.MirrorAnnotation) {
 		return admission.Allowed(), nil
 	}
-	namespace := md.namespace
+	namespace := md.Namespace
 	if namespace == "" {
 		namespace = req.Namespace
 	}
@@ -225,17 +230,17 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if err == nil {
 		return resp, nil
 	}
-	var tooMuch *excess
+	var tooMuch *match.Excess
 	if errors.As(err, &tooMuch) {
-		md.complete()
-		tell(ctx, namespace, &md, func() []Finding { return refusalsOf(tooMuch) })
-		return tooMuch.denial(md.name), nil
+		md.Complete()
+		tell(ctx, namespace, &md, func() []merge.Finding { return merge.RefusalsOf(tooMuch) })
+		return tooMuch.Denial(md.Name), nil
 	}
 	return nil, err
 }
 
 // upToDate returns the source, with which Consistent makes sure that it is up to date.
-func (h *handler) upToDate(ctx context.Context, namespace string) (source Source, err error) {
+func (h *handler) upToDate(ctx context.Context, namespace string) (source match.Source, err error) {
 	if h.settings.Freshness != Consistent {
 		return h.source, nil
 	}
@@ -247,55 +252,55 @@ func (h *handler) upToDate(ctx context.Context, namespace string) (source Source
 }
 
 // decide merges the selected objects. An [*excess] error is a decision.
-func (h *handler) decide(ctx context.Context, raw []byte, md *metadata, namespace string) (*admission.Response, error) {
+func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, namespace string) (*admission.Response, error) {
 	source, err := h.upToDate(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	b := newBounds(ctx)
-	s := newMatcher(namespace, md, h.excluded, &b)
-	chosen, err := s.bySent(source)
+	b := meta.NewBudget(ctx)
+	s := match.NewMatcher(namespace, md, h.excluded, &b)
+	chosen, err := s.BySent(source)
 	if err != nil {
 		return nil, err
 	}
-	if len(chosen.objects)+len(chosen.outside) == 0 {
+	if len(chosen.Objects)+len(chosen.Outside) == 0 {
 		return admission.Allowed(), nil
 	}
-	md.complete()
-	f := folding{raw: raw, leftAlone: &h.leftAlone}
-	m, err := f.settle(md, &b, chosen)
-	if added := m.addedLabels(); err == nil && (len(added) > 0 || len(s.pinned) > 0) {
-		var more []*Compiled
-		if chosen, more, err = s.byStored(source, chosen, added); err == nil && len(more) > 0 {
-			if m, err = f.settle(md, &b, chosen); err == nil {
-				chosen, err = m.denyFurther(&s, source, chosen)
+	md.Complete()
+	f := merge.Folding{Raw: raw, LeftAlone: &h.leftAlone}
+	m, err := f.Settle(md, &b, chosen)
+	if added := m.AddedLabels(); err == nil && (len(added) > 0 || len(s.Pinned) > 0) {
+		var more []*plan.Plan
+		if chosen, more, err = s.ByStored(source, chosen, added); err == nil && len(more) > 0 {
+			if m, err = f.Settle(md, &b, chosen); err == nil {
+				chosen, err = m.DenyFurther(&s, source, chosen)
 			}
 		}
-		m.outside = chosen.outside
+		m.Outside = chosen.Outside
 	}
-	var tooMuch *excess
+	var tooMuch *match.Excess
 	switch {
-	case errors.Is(err, errNoPod):
+	case errors.Is(err, merge.ErrNoPod):
 		return admission.BadRequest("not a pod: spec is missing, or a container is not an object"), nil
-	case errors.As(err, &tooMuch) && m != nil && m.denies():
+	case errors.As(err, &tooMuch) && m != nil && m.Denies():
 	case err != nil:
 		return nil, err
 	default:
-		m.tally(chosen)
+		m.Tally(chosen)
 	}
-	if len(m.conflicts) > 0 {
-		tell(ctx, namespace, md, m.refusals)
-		return m.denial(), nil
+	if len(m.Conflicts) > 0 {
+		tell(ctx, namespace, md, m.Refusals)
+		return m.Denial(), nil
 	}
 	if h.settings.Usage == UsageCheck {
-		if denial, err := checkUsage(ctx, m, namespace); denial != nil || err != nil {
+		if denial, err := use.Denial(ctx, m, namespace); denial != nil || err != nil {
 			return denial, err
 		}
 	}
-	if len(m.audited) > 0 {
-		findings := m.auditAll(&f, md, &b, chosen) // which warns, too
-		tell(ctx, namespace, md, func() []Finding { return findings })
+	if len(m.Audited) > 0 {
+		findings := m.AuditAll(&f, md, &b, chosen) // which warns, too
+		tell(ctx, namespace, md, func() []merge.Finding { return findings })
 	}
-	resp := m.response(admission.WantsOrigins(ctx))
-	return resp, m.beyond()
+	resp := m.Response(admission.WantsOrigins(ctx))
+	return resp, m.Beyond()
 }

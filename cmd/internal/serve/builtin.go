@@ -11,6 +11,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/counts"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	frontdoor "github.com/sallyport-io/sallyport"
@@ -105,15 +110,15 @@ func DefaultSettings() Settings {
 
 // Sources are what built-in webhooks read from.
 type Sources struct {
-	PodDefaults poddefault.Source
+	PodDefaults match.Source
 	Authors     author.Authorizer
 	Classes     author.Classes    // nil where there is no cluster to ask
 	Neighbours  author.Neighbours // nil without neighbours to notify
 	Projects    projectlimit.Source
 	Datasets    dataset.Source
 
-	counts  *poddefault.Counts // nil if metrics are not exposed
-	indexes *indexes           // nil: every index exists
+	counts  *counts.Counts // nil if metrics are not exposed
+	indexes *indexes       // nil: every index exists
 	// findings records what reports tell; nil without reports.
 	findings *reports.Recorder
 	// observePlugin counts the outcomes for pods; nil to count nothing.
@@ -122,7 +127,7 @@ type Sources struct {
 
 // NoSources returns empty sources, for definitions that are never called.
 func NoSources() Sources {
-	return Sources{PodDefaults: poddefault.NewIndex(), Authors: Anybody{}, Projects: projectlimit.NewIndex(), Datasets: dataset.NewIndex()}
+	return Sources{PodDefaults: source.NewIndex(), Authors: Anybody{}, Projects: projectlimit.NewIndex(), Datasets: dataset.NewIndex()}
 }
 
 // watcher watches objects in a cluster. It backs a part of Sources.
@@ -151,7 +156,7 @@ func Builtins() []Builtin {
 				excluded, err := poddefault.NewExcluded(from.PodDefaults, s.PodDefault.Settings)
 				if s.PodDefault.Usage == poddefault.UsageCheck {
 					checker := usage.New(from.Authors)
-					injects.Handler, excluded.Handler = poddefault.CheckUsage(injects.Handler, checker), poddefault.CheckUsage(excluded.Handler, checker)
+					injects.Handler, excluded.Handler = use.With(injects.Handler, checker), use.With(excluded.Handler, checker)
 				}
 				if from.counts != nil {
 					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
@@ -171,7 +176,7 @@ func Builtins() []Builtin {
 				return append(all, exempts), err
 			},
 			watch: func(env frontdoor.Environment, cluster *store.Factory, c *Config) (watcher, error) {
-				w, err := poddefault.Watch(cluster, poddefault.WatchOptions{
+				w, err := source.Watch(cluster, source.WatchOptions{
 					DataConnections: c.Settings.PodDefault.DataConnections, Exemptions: c.Settings.PodDefault.Exempts(), Recorded: selects(c.Controllers, status.Name),
 				}, env.Logger, env.Changed)
 				if err != nil {
@@ -185,7 +190,7 @@ func Builtins() []Builtin {
 				if err != nil {
 					return watcher{}, err
 				}
-				counted, err := poddefault.NewCounts(env.Metrics, w.Known)
+				counted, err := counts.NewCounts(env.Metrics, w.Known)
 				if err != nil {
 					return watcher{}, err
 				}

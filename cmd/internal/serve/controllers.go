@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	frontdoor "github.com/sallyport-io/sallyport"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/definition"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
@@ -177,7 +178,7 @@ func (l *liveConfig) podCounter() status.PodCounter {
 }
 
 // podDefaults returns the source of the webhook poddefault; nil if there is none.
-func (l *liveConfig) podDefaults() *poddefault.Watcher {
-	watcher, _ := l.builtin("poddefault").from.PodDefaults.(*poddefault.Watcher)
+func (l *liveConfig) podDefaults() *source.Watcher {
+	watcher, _ := l.builtin("poddefault").from.PodDefaults.(*source.Watcher)
 	return watcher
 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -65,7 +68,7 @@ func (x *indexes) Ready() error {
 }
 
 // Omitted implements [status.Room].
-func (x *indexes) Omitted(object *poddefault.Compiled) []string {
+func (x *indexes) Omitted(object *plan.Plan) []string {
 	if c := x.controller.Load(); c != nil {
 		return c.Omitted(object)
 	}
@@ -84,7 +87,7 @@ func (x *indexes) HandleOmitted(changed func([]types.NamespacedName)) (remove fu
 func guarded(w admission.Webhook, settings *PodDefaultSettings, from Sources) admission.Webhook {
 	w.Backstop = backstop.New(from.indexes.Ready)
 	w.Backstop.Disabled = settings.Guard == GuardFail
-	if watcher, ok := from.PodDefaults.(*poddefault.Watcher); ok && !w.Backstop.Disabled {
+	if watcher, ok := from.PodDefaults.(*source.Watcher); ok && !w.Backstop.Disabled {
 		w.Handler = watcher.TellGone(w.Handler)
 	}
 	return w

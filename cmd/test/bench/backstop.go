@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +93,7 @@ func (cp *controlPlane) installBackstop(ctx context.Context, podDefaults int, re
 	}
 	var entries []*backstop.Entry
 	for _, pd := range all {
-		entries = append(entries, backstop.NewEntry(poddefault.Compile(pd)))
+		entries = append(entries, backstop.NewEntry(plan.Compile(pd)))
 	}
 	index := backstop.Compile(entries)
 	body, err := json.Marshal(index.Template(namespace))
@@ -136,7 +139,7 @@ func (cp *controlPlane) installBackstop(ctx context.Context, podDefaults int, re
 
 // backstopObjects are those that a server would register for the namespace.
 func backstopObjects() (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding, error) {
-	webhook, err := poddefault.New(poddefault.NewIndex(), poddefault.DefaultSettings())
+	webhook, err := poddefault.New(source.NewIndex(), poddefault.DefaultSettings())
 	if err != nil {
 		return nil, nil, err
 	}

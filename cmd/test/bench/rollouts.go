@@ -6,12 +6,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
@@ -70,10 +71,10 @@ func createRollout(ctx context.Context, s *site, _ schedule, progress progress) 
 		owner := &metav1.OwnerReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.PodDefaultKind, Name: name, UID: pd.UID, Controller: new(true),
 		}
-		recorded := revision.New(owner, namespace, poddefault.Meaning(stable), 1)
+		recorded := revision.New(owner, namespace, plan.Meaning(stable), 1)
 		recorded.Labels[revision.StableLabel] = "true"
 		recorded.Rollout = &sallyportv1alpha1.RevisionRollout{
-			Revision: poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), Step: 1, StepStartTime: new(metav1.Now()),
+			Revision: plan.RevisionOf(plan.Meaning(&pd.Spec)), Step: 1, StepStartTime: new(metav1.Now()),
 		}
 		if err := s.cp.objects.Create(ctx, recorded); err != nil {
 			return fmt.Errorf("recording the stable revision of PodDefault %s: %w", name, err)

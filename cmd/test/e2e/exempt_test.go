@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -47,7 +48,7 @@ func testExemptions(t *testing.T, e *env) {
 	tenant := e.user(t, "tenant")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	annotate := func(line string) client.Patch {
-		return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+poddefault.ExemptAnnotation+`":"`+line+`"}}}`))
+		return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+exempt.ExemptAnnotation+`":"`+line+`"}}}`))
 	}
 	until := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 	line := until(time.Hour) + " env * breaks rsync"
@@ -56,7 +57,7 @@ func testExemptions(t *testing.T, e *env) {
 		"an update":                              tenant.Patch(t.Context(), namespace.DeepCopy(), annotate(line)),
 		"the status":                             tenant.Status().Patch(t.Context(), namespace.DeepCopy(), annotate(line)),
 		"finalize":                               e.finalizeWith(t, tenant, name, line),
-		"a new namespace":                        tenant.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "exemptions-new", Annotations: map[string]string{poddefault.ExemptAnnotation: line}}}),
+		"a new namespace":                        tenant.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "exemptions-new", Annotations: map[string]string{exempt.ExemptAnnotation: line}}}),
 		"a namespace that the server is not for": tenant.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}, annotate(line)),
 	} {
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"tenant" may not exempt pods from poddefaults.kubeflow.org/env`) {
@@ -132,6 +133,6 @@ func (e *env) finalizeWith(t *testing.T, user client.Client, name, value string)
 	if namespace.Annotations == nil {
 		namespace.Annotations = map[string]string{}
 	}
-	namespace.Annotations[poddefault.ExemptAnnotation] = value
+	namespace.Annotations[exempt.ExemptAnnotation] = value
 	return user.SubResource("finalize").Update(t.Context(), namespace)
 }

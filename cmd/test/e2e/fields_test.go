@@ -7,12 +7,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -116,7 +117,7 @@ func testFields(t *testing.T, e *env) {
 	check("labels", got.Labels["team"] == "a" && got.Labels["use"] == "true", got.Labels)
 	check("annotations", got.Annotations["example.com/note"] == "x", got.Annotations)
 	check("the mark", got.Annotations[meta.Mark("every-field")] == pd.ResourceVersion, got.Annotations)
-	check("the revision", got.Annotations[poddefault.RevisionsAnnotation] == "every-field@"+poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), got.Annotations)
+	check("the revision", got.Annotations[meta.RevisionsAnnotation] == "every-field@"+plan.RevisionOf(plan.Meaning(&pd.Spec)), got.Annotations)
 	check("the decisions", got.Annotations[meta.DecisionsAnnotation] == "every-field", got.Annotations)
 	check("init containers", len(got.Spec.InitContainers) == 2 && got.Spec.InitContainers[1].RestartPolicy != nil, got.Spec.InitContainers)
 	check("sidecar", len(got.Spec.Containers) == 4 && got.Spec.Containers[3].Name == "logs" && len(got.Spec.Containers[3].Env) == 0, got.Spec.Containers)

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -165,7 +164,7 @@ func withoutNames(t *testing.T, pod *corev1.Pod) string {
 	pod = pod.DeepCopy()
 	annotations := map[string]string{}
 	for key, value := range pod.Annotations {
-		if key == poddefault.RevisionsAnnotation { // which policies do not write
+		if key == meta.RevisionsAnnotation { // which policies do not write
 			continue
 		}
 		if strings.HasPrefix(key, meta.MarkPrefix) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,7 +18,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
@@ -34,10 +35,10 @@ func testRevisionAuthors(t *testing.T, e *env) {
 	pd := envPodDefault(name, "env")
 	pd.Spec.Env[0].Value = "one"
 	e.create(t, pd)
-	first := poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+	first := plan.RevisionOf(plan.Meaning(&pd.Spec))
 	r.await(pd, first)
 	r.patch(pd, `{"env":[{"name":"FROM_PODDEFAULT","value":"two"}],"rollout":{"paused":true,"steps":[{"podSelector":{"matchLabels":{"canary":"true"}}}]}}`)
-	second := poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+	second := plan.RevisionOf(plan.Meaning(&pd.Spec))
 	r.await(pd, second, first)
 	eventually(t, "the first step", func(context.Context) (bool, error) {
 		return r.got(map[string]string{"canary": "true"}) == "1 two", nil
@@ -74,7 +75,7 @@ func testRevisionAuthors(t *testing.T, e *env) {
 	cpd.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
 	cpd.Spec.Selector.MatchLabels, cpd.Spec.Env = map[string]string{"use": "never"}, []corev1.EnvVar{{Name: "FROM_CLUSTER", Value: "one"}}
 	e.create(t, cpd)
-	r.await(cpd, poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec)))
+	r.await(cpd, plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec)))
 	made := stableObject(revision.New(reference(sallyportv1alpha1.ClusterPodDefaultKind, cpd), "", []byte(evil), 99))
 	clusterWide := &sallyportv1alpha1.ClusterPodDefaultRevision{ObjectMeta: made.ObjectMeta, RevisionContent: made.RevisionContent}
 	if err := e.user(t, tenant+"-of-the-cluster").Create(t.Context(), clusterWide); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not create pods in every namespace") {

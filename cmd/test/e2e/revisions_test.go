@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,7 +23,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
@@ -136,10 +137,10 @@ func testForgedRevisions(t *testing.T, e *env) {
 	cpd.Spec.Selector.MatchLabels, cpd.Spec.Env = map[string]string{"use": "true"}, []corev1.EnvVar{{Name: "FROM_PODDEFAULT", Value: "one"}}
 	cpd.Spec.RevisionHistoryLimit = new(int32(1))
 	e.createInCluster(t, cpd)
-	first := poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec))
+	first := plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec))
 	r.await(cpd, first)
 	r.patch(cpd, `{"env":[{"name":"FROM_PODDEFAULT","value":"two"}]}`)
-	second := poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec))
+	second := plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec))
 	r.await(cpd, second, first)
 
 	// In the ways of before: revisions in a namespace, also as ControllerRevisions.
@@ -155,7 +156,7 @@ func testForgedRevisions(t *testing.T, e *env) {
 		revision.New(reference("ClusterPodDefault", cpd), name, []byte(evil), 99),
 		revision.New(reference("PodDefault", cpd), name, []byte(evil), 99),
 		stableObject(revision.New(reference("PodDefault", cpd), name, []byte(evil), 100)),
-		stableObject(revision.New(reference("PodDefault", cpd), name, poddefault.ClusterMeaning(&cpd.Spec), 2)), // same number and name
+		stableObject(revision.New(reference("PodDefault", cpd), name, plan.ClusterMeaning(&cpd.Spec), 2)), // same number and name
 	} {
 		if i == 1 || i == 2 {
 			one.Name += fmt.Sprintf("-0000%d", i)
@@ -190,14 +191,14 @@ func testForgedRevisions(t *testing.T, e *env) {
 	r.says(t, 0, []string{"rollback", object, "--to-revision", "2"}, "", "is at revision 2 already")
 	r.says(t, 0, []string{"rollback", object}, "", "rolled back to revision 1; all new pods get it")
 	r.awaitPod("1 one")
-	if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(cpd), cpd); err != nil || poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec)) != first {
+	if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(cpd), cpd); err != nil || plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec)) != first {
 		t.Errorf("after a rollback: %v %s", err, toJSON(t, cpd.Spec))
 	}
 	r.await(cpd, first, second)
 
 	// A rollout starts from the recorded revision, and pruning deletes nothing of the tenant.
 	r.patch(cpd, `{"env":[{"name":"FROM_PODDEFAULT","value":"three"}],"rollout":{"steps":[{"podSelector":{"matchLabels":{"canary":"true"}}}]}}`)
-	third := poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec))
+	third := plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec))
 	r.await(cpd, third, first, second)
 	eventually(t, "the first step", func(context.Context) (bool, error) {
 		return r.got(map[string]string{"canary": "true"}) == "1 three", nil
@@ -221,14 +222,14 @@ func testSpoiledRevisions(t *testing.T, e *env) {
 	pd := envPodDefault(name, "env")
 	pd.Spec.Env[0].Value = "one"
 	e.create(t, pd)
-	first := poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+	first := plan.RevisionOf(plan.Meaning(&pd.Spec))
 	r.await(pd, first)
 
 	// The names of the next revisions are taken: by other content, and by a deleted object.
 	next := func(value string) []byte {
 		spec := pd.Spec.DeepCopy()
 		spec.Env[0].Value = value
-		return poddefault.Meaning(spec)
+		return plan.Meaning(spec)
 	}
 	wrong := stableObject(revision.New(reference("PodDefault", pd), name, next("two"), 50))
 	wrong.Spec.Raw = []byte(evil)
@@ -239,7 +240,7 @@ func testSpoiledRevisions(t *testing.T, e *env) {
 	e.create(t, stale)
 
 	r.patch(pd, `{"env":[{"name":"FROM_PODDEFAULT","value":"two"}],"rollout":{"steps":[{"podSelector":{"matchLabels":{"canary":"true"}}}]}}`)
-	second := poddefault.RevisionOf(next("two"))
+	second := plan.RevisionOf(next("two"))
 	r.await(pd, second, first)
 	r.awaitPod("1 one")
 	eventually(t, "the first step", func(context.Context) (bool, error) {
@@ -255,7 +256,7 @@ func testSpoiledRevisions(t *testing.T, e *env) {
 	doctor[1] = e.userWith(t, name+"-reader", rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
 	expectLine(t, e.doctorLinesAnyStatus(t, doctor...), "revisions", "skip: no permission to list poddefaultrevisions")
 	r.patch(pd, `{"env":[{"name":"FROM_PODDEFAULT","value":"three"}]}`)
-	third := poddefault.RevisionOf(next("three"))
+	third := plan.RevisionOf(next("three"))
 	r.await(pd, third, second, first)
 	eventually(t, "the first step", func(context.Context) (bool, error) {
 		return r.got(map[string]string{"canary": "true"}) == "1 three", nil
@@ -323,13 +324,13 @@ func testStatusesDoNothing(t *testing.T, e *env) {
 	cpd.Spec.Selector.MatchLabels, cpd.Spec.Env = map[string]string{"use": "true"}, []corev1.EnvVar{{Name: "FROM_CLUSTER", Value: "one"}}
 	e.create(t, pd)
 	e.createInCluster(t, cpd)
-	first, firstOfCluster := poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec))
+	first, firstOfCluster := plan.RevisionOf(plan.Meaning(&pd.Spec)), plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec))
 	r.await(pd, first)
 	r.await(cpd, firstOfCluster)
 	const rollout = `"rollout":{"paused":true,"steps":[{"podSelector":{"matchLabels":{"canary":"true"}}},{"percent":100}]}`
 	r.patch(pd, `{"env":[{"name":"FROM_PODDEFAULT","value":"two"}],`+rollout+`}`)
 	r.patch(cpd, `{"env":[{"name":"FROM_CLUSTER","value":"two"}],`+rollout+`}`)
-	second, secondOfCluster := poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), poddefault.RevisionOf(poddefault.ClusterMeaning(&cpd.Spec))
+	second, secondOfCluster := plan.RevisionOf(plan.Meaning(&pd.Spec)), plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec))
 	canary := map[string]string{"canary": "true"}
 	eventually(t, "the first steps", func(context.Context) (bool, error) {
 		return r.got(canary) == "1 two two" && r.got(nil) == "1 one one", nil
@@ -344,7 +345,7 @@ func testStatusesDoNothing(t *testing.T, e *env) {
 			t.Fatalf("%s may write more than statuses: %v", target.user, err)
 		}
 		for what, status := range map[string]string{
-			"a stable spec":               `{"currentRevision":"` + target.second + `","rollout":{"stableRevision":"` + poddefault.RevisionOf([]byte(evil)) + `","stableSpec":` + evil + `,"step":1,"paused":true}}`,
+			"a stable spec":               `{"currentRevision":"` + target.second + `","rollout":{"stableRevision":"` + plan.RevisionOf([]byte(evil)) + `","stableSpec":` + evil + `,"step":1,"paused":true}}`,
 			"a stable spec, by its place": `{"paused":true,"stableSpec":` + evil + `,"spec":` + evil + `}`,
 			"the revisions swapped":       `{"currentRevision":"` + target.first + `","rollout":{"stableRevision":"` + target.second + `","step":0}}`,
 			"the last step":               `{"currentRevision":"` + target.second + `","rollout":{"stableRevision":"` + target.first + `","step":2}}`,
@@ -418,10 +419,10 @@ func testLargestRollout(t *testing.T, e *env) {
 			}
 			pd := object("large", low)
 			e.create(t, pd)
-			first := poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+			first := plan.RevisionOf(plan.Meaning(&pd.Spec))
 			r.await(pd, first)
 			e.change(t, pd, func() { pd.Spec.Env[0].Value = "two" })
-			r.await(pd, poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), first)
+			r.await(pd, plan.RevisionOf(plan.Meaning(&pd.Spec)), first)
 			t.Logf("%d bytes of JSON", len(toJSON(t, pd.Spec)))
 			if err := e.client.Delete(t.Context(), pd); err != nil {
 				t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +73,7 @@ func testRollout(t *testing.T, e *env) {
 	s.expect(s.newPods(nil), "one", 1)
 	eventually(t, "the first revision to be noted, from which a rollout starts", func(ctx context.Context) (bool, error) {
 		pd, err := s.read(ctx)
-		return err == nil && pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), err
+		return err == nil && pd.Status.CurrentRevision == plan.RevisionOf(plan.Meaning(&pd.Spec)), err
 	})
 
 	s.patch(`{"env":[{"name":"FROM_PODDEFAULT","value":"two"}],"rollout":{"steps":[{"percent":10},{"percent":50},{"percent":100}]}}`)
@@ -146,7 +148,7 @@ func (s *staging) await(step int32) {
 	eventually(s.t, fmt.Sprint("step ", step), func(ctx context.Context) (bool, error) {
 		pd, err := s.read(ctx)
 		return err == nil && pd.Status.Rollout != nil && pd.Status.Rollout.Step == step &&
-			pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), err
+			pd.Status.CurrentRevision == plan.RevisionOf(plan.Meaning(&pd.Spec)), err
 	})
 }
 
@@ -166,7 +168,7 @@ func (s *staging) follow() {
 		for event := range events.ResultChan() {
 			pd, ok := event.Object.(*kubeflowv1alpha1.PodDefault)
 			// Until the status is of the spec, it is of the change before.
-			if !ok || pd.Status.CurrentRevision != poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)) {
+			if !ok || pd.Status.CurrentRevision != plan.RevisionOf(plan.Meaning(&pd.Spec)) {
 				continue
 			}
 			state := pd.Spec.Env[0].Value + "/0/"
@@ -240,13 +242,13 @@ func (s *staging) expect(of map[string][]corev1.Pod, value string, share float64
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	current, n := poddefault.Compile(pd).Revision(), 0
+	current, n := plan.Compile(pd).Revision(), 0
 	out := map[string]bool{}
 	for workload, pods := range of {
 		for i, pod := range pods {
 			env := pod.Spec.Containers[0].Env
 			is := len(env) == 1 && env[0].Value == value
-			_, revision, _ := strings.Cut(pod.Annotations[poddefault.RevisionsAnnotation], "@")
+			_, revision, _ := strings.Cut(pod.Annotations[meta.RevisionsAnnotation], "@")
 			if len(env) != 1 || is != (revision == current) || i > 0 && is != out[workload] {
 				s.t.Errorf("%s: variables %v, revision %s, current is %s", pod.Name, env, revision, current)
 			}

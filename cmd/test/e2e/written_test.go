@@ -15,6 +15,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"golang.org/x/sync/errgroup"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -234,8 +237,8 @@ func (w *trial) injected(ctx context.Context, object *unstructured.Unstructured)
 		return nil, "", err
 	}
 	pd.ResourceVersion = "1"
-	index := poddefault.NewIndex()
-	index.Set(poddefault.Compile(pd))
+	index := source.NewIndex()
+	index.Set(plan.Compile(pd))
 	webhook, err := poddefault.New(index, poddefault.DefaultSettings())
 	if err != nil {
 		return nil, "", err

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -48,10 +51,10 @@ var (
 // request is what the specification knows about a pod.
 func (w world) request(pod *corev1.Pod) Request {
 	for i := range w.PodDefaults {
-		w.PodDefaults[i].Status.CurrentRevision = poddefault.Compile(&w.PodDefaults[i]).Revision()
+		w.PodDefaults[i].Status.CurrentRevision = plan.Compile(&w.PodDefaults[i]).Revision()
 	}
 	for i := range w.ClusterPodDefaults {
-		w.ClusterPodDefaults[i].Status.CurrentRevision = poddefault.CompileCluster(&w.ClusterPodDefaults[i]).Revision()
+		w.ClusterPodDefaults[i].Status.CurrentRevision = plan.CompileCluster(&w.ClusterPodDefaults[i]).Revision()
 	}
 	return Request{
 		Pod: pod, Namespace: namespace, NamespaceLabels: namespaceLabels, PodDefaults: w.PodDefaults, ClusterPodDefaults: w.ClusterPodDefaults,
@@ -62,16 +65,16 @@ func (w world) request(pod *corev1.Pod) Request {
 
 // server returns what the server makes of it: a pod, or the message of a denial.
 func server(t *testing.T, w world, pod *corev1.Pod) (stored *corev1.Pod, message, warnings string) {
-	index := poddefault.NewIndex()
+	index := source.NewIndex()
 	index.SetNamespace(namespace, namespaceLabels)
 	for _, s := range secrets {
 		index.SetSecret(namespace, s.Name, s.Labels)
 	}
 	for i := range w.PodDefaults {
-		index.Set(poddefault.Compile(&w.PodDefaults[i]))
+		index.Set(plan.Compile(&w.PodDefaults[i]))
 	}
 	for i := range w.ClusterPodDefaults {
-		index.Set(poddefault.CompileCluster(&w.ClusterPodDefaults[i]))
+		index.Set(plan.CompileCluster(&w.ClusterPodDefaults[i]))
 	}
 	define := poddefault.New
 	if pod.Annotations[meta.ExcludeAnnotation] == "true" {

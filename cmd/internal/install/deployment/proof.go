@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -36,7 +38,7 @@ func checkInjection(ctx context.Context, of *doctor.Installation, report *doctor
 		return
 	}
 	prover := proof.Prover{Policy: of.Registration.Name, Trial: func() *injection.Trial {
-		return &injection.Trial{Cluster: of.Cluster, Notes: io.Discard, Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
+		return &injection.Trial{Cluster: of.Cluster, Notes: io.Discard, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 			return config.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 		}}
 	}}

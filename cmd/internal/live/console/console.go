@@ -14,12 +14,13 @@ import (
 	"path"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	"github.com/a-h/templ"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 )
 
@@ -32,7 +33,7 @@ type Options struct {
 	// Doctor configures the checks of the overview.
 	Doctor doctor.Options
 	// Webhooks defines the PodDefault webhooks that evaluate the PodDefaults of a source.
-	Webhooks func(poddefault.Source) ([]admission.Webhook, error)
+	Webhooks func(match.Source) ([]admission.Webhook, error)
 	// Dataset are the settings of the webhook dataset.
 	Dataset dataset.Settings
 	// Version is the version of this program.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +92,7 @@ func (w *world) configOf(t *testing.T, user string) *rest.Config {
 func (w *world) options(user string) *Options {
 	o := &Options{Config: rest.CopyConfig(w.config), Version: "v0", Dataset: dataset.DefaultSettings(), Doctor: doctor.Options{
 		Program: "sallyport", Registration: registration.Settings{Name: "sallyport"}, MetricsPort: doctor.DefaultMetricsPort,
-	}, Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
+	}, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 		return []admission.Webhook{webhook}, err
 	}}

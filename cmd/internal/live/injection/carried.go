@@ -5,7 +5,6 @@ package injection
 import (
 	"strings"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -26,8 +25,8 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		e.Carried = append(e.Carried, explained{Name: name, Applied: applied, Detail: strings.TrimPrefix(detail+"; it does not match now: "+reason, "; ")})
 	}
 	const gone = "there is no such object now"
-	marks := map[string]poddefault.CarriedMark{}
-	for _, mark := range poddefault.Marks(stored.Annotations) {
+	marks := map[string]meta.CarriedMark{}
+	for _, mark := range meta.Marks(stored.Annotations) {
 		marks[mark.Annotation] = mark
 	}
 	add := func(title, mark, skipped string) {
@@ -57,7 +56,7 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 		}
 	}
 	// Kubeflow's webhook writes no list.
-	for _, mark := range poddefault.Marks(stored.Annotations) {
+	for _, mark := range meta.Marks(stored.Annotations) {
 		add(mark.Title(e.Namespace), mark.Annotation, "")
 	}
 }

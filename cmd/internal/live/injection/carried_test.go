@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -92,9 +93,9 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 		wantsOther = `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"other":"true"}}}`
 		use, other = "labels: {use: 'true'}", "labels: {other: 'true'}"
 	)
-	current := poddefault.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1)))
-	mark := "resourceVersion 6, revision " + revision.Short(poddefault.RevisionOf([]byte(stable)))
-	running := use + ", uid: u, generateName: web-, annotations: {" + meta.Mark("staged") + ": '6', " + poddefault.RevisionsAnnotation + ": 'staged@" + poddefault.RevisionOf([]byte(stable)) + "'}, " +
+	current := plan.RevisionOf([]byte(strings.Replace(stable, `"1"`, `"2"`, 1)))
+	mark := "resourceVersion 6, revision " + revision.Short(plan.RevisionOf([]byte(stable)))
+	running := use + ", uid: u, generateName: web-, annotations: {" + meta.Mark("staged") + ": '6', " + meta.RevisionsAnnotation + ": 'staged@" + plan.RevisionOf([]byte(stable)) + "'}, " +
 		"ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, uid: w, controller: true}]"
 	was := "applied, as it was at " + mark + ", which is stable while revision " + revision.Short(current) + " is rolled out "
 	for what, c := range map[string]struct {
@@ -146,7 +147,7 @@ func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, revision, _ := strings.Cut(annotationsOf(out.After)[poddefault.RevisionsAnnotation], "@")
+		_, revision, _ := strings.Cut(annotationsOf(out.After)[meta.RevisionsAnnotation], "@")
 		return revision
 	}
 	seen := map[string]bool{}

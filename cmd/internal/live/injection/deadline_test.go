@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/client-go/rest"
 
@@ -37,7 +39,7 @@ func TestExplainStopsAtTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := 0
-	trial := &Trial{Cluster: c, Checker: checker, Notes: notes, Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
+	trial := &Trial{Cluster: c, Checker: checker, Notes: notes, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 		webhook.Handler = admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 			if calls++; calls == 3 {

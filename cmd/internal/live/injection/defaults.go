@@ -13,6 +13,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/go-json-experiment/json"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +27,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -31,7 +35,7 @@ import (
 // A Default is a PodDefault or ClusterPodDefault of a cluster, or a proposed one.
 type Default struct {
 	metav1.ObjectMeta
-	compiled *poddefault.Compiled
+	compiled *plan.Plan
 	spec     *kubeflowv1alpha1.PodDefaultSpec
 	// namespaces is nil for a PodDefault.
 	namespaces   labels.Selector
@@ -47,14 +51,14 @@ func New(o *manifest.Object) (*Default, error) {
 		if err := json.Unmarshal(o.Raw, pd); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
 		}
-		return &Default{ObjectMeta: pd.ObjectMeta, compiled: poddefault.Compile(pd), spec: &pd.Spec, allowExclude: true}, nil
+		return &Default{ObjectMeta: pd.ObjectMeta, compiled: plan.Compile(pd), spec: &pd.Spec, allowExclude: true}, nil
 	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
 		pd := &sallyportv1alpha1.ClusterPodDefault{}
 		if err := json.Unmarshal(o.Raw, pd); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
 		}
 		d := &Default{
-			ObjectMeta: pd.ObjectMeta, compiled: poddefault.CompileCluster(pd), spec: &pd.Spec.PodDefaultSpec,
+			ObjectMeta: pd.ObjectMeta, compiled: plan.CompileCluster(pd), spec: &pd.Spec.PodDefaultSpec,
 			namespaces: labels.Everything(), allowExclude: pd.Spec.AllowExclude,
 		}
 		if selector := pd.Spec.NamespaceSelector; selector != nil {
@@ -82,7 +86,7 @@ type Defaults struct {
 	labels     labels.Set // of the namespace
 	all        []*Default
 	secrets    map[string]labels.Set // labels of Secrets by name, if a Default selects them
-	exemptions []poddefault.Exemption
+	exemptions []exempt.Exemption
 	// clusterHidden is set if the user may not read ClusterPodDefaults.
 	clusterHidden bool
 }
@@ -205,10 +209,10 @@ func same(a, b *Default) bool {
 }
 
 // source returns the webhook's source.
-func (k *Defaults) source() poddefault.Source { return k.index() }
+func (k *Defaults) source() match.Source { return k.index() }
 
-func (k *Defaults) index() *poddefault.Index {
-	index := poddefault.NewIndex()
+func (k *Defaults) index() *source.Index {
+	index := source.NewIndex()
 	index.SetNamespace(k.namespace, k.labels)
 	index.SetExemptions(k.namespace, k.exemptions)
 	for name, set := range k.secrets {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -42,7 +44,7 @@ func defaultsOf(t *testing.T, set labels.Set, texts ...string) *Defaults {
 
 // trial uses the webhook with its default settings.
 func trial() *Trial {
-	return &Trial{Webhooks: func(source poddefault.Source) ([]admission.Webhook, error) {
+	return &Trial{Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 		return []admission.Webhook{webhook}, err
 	}}

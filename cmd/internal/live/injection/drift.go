@@ -14,13 +14,14 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -91,7 +92,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	}
 	report, workloads := drift.NewReport(), &owners{fleet: f, namespace: namespace, kinds: map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta{}}
 	found := map[types.NamespacedName]*DriftedWorkload{} // the name has the kind
-	exempted := map[*poddefault.Exemption]int{}          // pods
+	exempted := map[*exempt.Exemption]int{}              // pods
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
 		if pod.DeletionTimestamp != nil {
 			return nil

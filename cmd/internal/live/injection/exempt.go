@@ -11,10 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+
 	"github.com/go-json-experiment/json"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -23,13 +25,13 @@ import (
 
 // readExemptions returns the exemptions that count, by namespace. None do unless the
 // cluster has the webhook for them.
-func readExemptions(ctx context.Context, c *cluster.Cluster, namespaces []*manifest.Object, notes io.Writer) (map[string][]poddefault.Exemption, error) {
-	out := map[string][]poddefault.Exemption{}
+func readExemptions(ctx context.Context, c *cluster.Cluster, namespaces []*manifest.Object, notes io.Writer) (map[string][]exempt.Exemption, error) {
+	out := map[string][]exempt.Exemption{}
 	for _, n := range namespaces {
-		list, err := poddefault.ParseExemptions(n.Annotations[poddefault.ExemptAnnotation])
+		list, err := exempt.ParseExemptions(n.Annotations[exempt.ExemptAnnotation])
 		if err != nil {
 			manifest.Note(notes, "note: namespace %s: annotation %s cannot be read, so nothing is exempt: %s",
-				n.Name, poddefault.ExemptAnnotation, strings.ReplaceAll(err.Error(), "\n", "; "))
+				n.Name, exempt.ExemptAnnotation, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		if len(list) > 0 {
 			out[n.Name] = list
@@ -57,24 +59,24 @@ func readExemptions(ctx context.Context, c *cluster.Cluster, namespaces []*manif
 	}
 	if !registered {
 		manifest.Note(notes, "note: the annotation %s does not count: no webhook %s is registered, see maxExemption in the server's configuration",
-			poddefault.ExemptAnnotation, author.ExemptName)
+			exempt.ExemptAnnotation, author.ExemptName)
 		return nil, nil
 	}
 	return out, nil
 }
 
 // exemption returns what exempts a pod from d now, or nil.
-func (k *Defaults) exemption(d *Default, pod *manifest.Object) *poddefault.Exemption {
-	return poddefault.ExemptionFrom(d.compiled.Decision(), k.exemptions, time.Now(), poddefault.WorkloadOf(&pod.ObjectMeta))
+func (k *Defaults) exemption(d *Default, pod *manifest.Object) *exempt.Exemption {
+	return exempt.ExemptionFrom(d.compiled.Decision(), k.exemptions, time.Now(), meta.WorkloadOf(&pod.ObjectMeta))
 }
 
 // exemptUntil describes an exemption.
-func exemptUntil(e *poddefault.Exemption) string {
+func exemptUntil(e *exempt.Exemption) string {
 	return "exempt until " + e.Until.Format(time.RFC3339) + " (" + e.Reason + ")"
 }
 
 // exemptedBy returns what exempts a pod from objects that it does not carry, each once.
-func exemptedBy(findings []drift.Finding) (out []*poddefault.Exemption) {
+func exemptedBy(findings []drift.Finding) (out []*exempt.Exemption) {
 	for _, f := range findings {
 		if f.State == drift.Exempt && !slices.Contains(out, f.By) {
 			out = append(out, f.By)
@@ -87,12 +89,12 @@ func exemptedBy(findings []drift.Finding) (out []*poddefault.Exemption) {
 // PodDefault because of it.
 type DriftExemption struct {
 	Namespace string `json:"namespace"`
-	*poddefault.Exemption
+	*exempt.Exemption
 	Pods int `json:"pods"`
 }
 
 // inForce returns the exemptions of the namespaces that were read, in order of their end.
-func (f *fleet) inForce(pods map[*poddefault.Exemption]int) []DriftExemption {
+func (f *fleet) inForce(pods map[*exempt.Exemption]int) []DriftExemption {
 	out, now := []DriftExemption{}, time.Now()
 	for namespace, known := range f.known {
 		for i := range known.exemptions {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,7 +21,6 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
@@ -60,7 +61,7 @@ type explained struct {
 	Detail  string   `json:"detail,omitempty"`
 	Adds    []string `json:"adds,omitempty"`
 	// Exempt is what exempts new pods like this from it.
-	Exempt *poddefault.Exemption `json:"exempt,omitempty"`
+	Exempt *exempt.Exemption `json:"exempt,omitempty"`
 }
 
 type notMatching struct {
@@ -344,7 +345,7 @@ func (d *Default) reaches(stored *manifest.Object, after map[string]string) stri
 }
 
 // markedState describes the state of an object that a mark names.
-func markedState(mark poddefault.CarriedMark) string {
+func markedState(mark meta.CarriedMark) string {
 	if mark.Revision == "" {
 		return "resourceVersion " + mark.Value
 	}

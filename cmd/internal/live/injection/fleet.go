@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +55,7 @@ type everywhere struct {
 	cluster     []*manifest.Object
 	hidden      bool // the user may not read ClusterPodDefaults
 	labels      map[string]labels.Set
-	exemptions  map[string][]poddefault.Exemption
+	exemptions  map[string][]exempt.Exemption
 	stable      *revision.Set
 	notes       io.Writer
 }
@@ -162,7 +165,7 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 		return nil, err
 	}
 	judge := func(notAsked bool) ([]drift.Finding, error) {
-		return here.judge.Pod(ctx, drift.Pod{Namespace: pod.Namespace, Labels: pod.Labels, Annotations: pod.Annotations, Workload: poddefault.WorkloadOf(pod), NotAsked: notAsked})
+		return here.judge.Pod(ctx, drift.Pod{Namespace: pod.Namespace, Labels: pod.Labels, Annotations: pod.Annotations, Workload: meta.WorkloadOf(pod), NotAsked: notAsked})
 	}
 	found, err := judge(false)
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -24,7 +25,7 @@ func TestTextsOfTenantsPrintNoLinesOfTheirOwn(t *testing.T) {
 		}).PrintText,
 		"drift": (&Drift{
 			PodDefaults: []driftOf{{Name: hostile, Exists: true, Revision: hostile}},
-			Exemptions:  []DriftExemption{{Namespace: "a", Exemption: &poddefault.Exemption{Workload: hostile, Reason: hostile, Objects: []string{hostile}}}},
+			Exemptions:  []DriftExemption{{Namespace: "a", Exemption: &exempt.Exemption{Workload: hostile, Reason: hostile, Objects: []string{hostile}}}},
 		}).PrintText,
 		"a note": func(out io.Writer) error {
 			manifest.Note(out, "warning: %s: %s", hostile, hostile)

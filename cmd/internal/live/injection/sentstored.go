@@ -17,7 +17,6 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -144,7 +143,7 @@ func lines(before, after jsontext.Value, originsBefore, origins []admission.Orig
 
 // hidden shows what Sallyport notes about a pod, and which values are equal.
 var hidden = recording.Redaction{
-	Annotations: []string{meta.DecisionsAnnotation, poddefault.RevisionsAnnotation, meta.ExcludeAnnotation, meta.MarkPrefix + "*", meta.ClusterMarkPrefix + "*", meta.SkipPrefix + "*"},
+	Annotations: []string{meta.DecisionsAnnotation, meta.RevisionsAnnotation, meta.ExcludeAnnotation, meta.MarkPrefix + "*", meta.ClusterMarkPrefix + "*", meta.SkipPrefix + "*"},
 	Mask: func(value string) string {
 		code := hmac.New(sha256.New, key)
 		code.Write([]byte(value))

@@ -12,13 +12,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -121,8 +122,8 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	}
 	for i, a := range known.all[:s.Compared] {
 		for j, b := range known.all[:i] {
-			if places := poddefault.OverlapOfCompiled(b.compiled, a.compiled); len(places) > 0 {
-				s.Conflicts = append(s.Conflicts, Conflict{j, i, places, poddefault.Disagreement(b.compiled, a.compiled, places, 3)})
+			if places := compare.OfPlans(b.compiled, a.compiled); len(places) > 0 {
+				s.Conflicts = append(s.Conflicts, Conflict{j, i, places, compare.Disagreement(b.compiled, a.compiled, places, 3)})
 			}
 		}
 	}

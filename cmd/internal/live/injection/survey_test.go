@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 )
 
@@ -25,7 +27,7 @@ spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}
 		annotations := map[string]string{}
 		if mark != "" {
 			annotations[d.mark()] = mark
-			annotations[poddefault.RevisionsAnnotation] = d.compiled.Decision() + "@" + revision
+			annotations[meta.RevisionsAnnotation] = d.compiled.Decision() + "@" + revision
 		}
 		found, err := judge.Pod(t.Context(), drift.Pod{Namespace: "team-a", Labels: map[string]string{"proxied": label}, Annotations: annotations})
 		if err != nil {
@@ -33,7 +35,7 @@ spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}
 		}
 		pods = append(pods, surveyedPod{name, annotations, found})
 	}
-	now, former := d.compiled.Revision(), strings.Repeat("0", poddefault.RevisionSize)
+	now, former := d.compiled.Revision(), strings.Repeat("0", plan.RevisionSize)
 	add("old-1", "true", "5", former)
 	add("old-2", "true", "6", former)
 	add("oldest", "true", "4", "")

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+
 	"github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,7 +24,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/podsecurity"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -32,7 +33,7 @@ import (
 type Trial struct {
 	Cluster *cluster.Cluster
 	// Webhooks defines the PodDefault webhooks for a source.
-	Webhooks func(poddefault.Source) ([]admission.Webhook, error)
+	Webhooks func(match.Source) ([]admission.Webhook, error)
 	Checker  *fieldcheck.Checker
 	// Notes receives remarks that are not part of the output.
 	Notes io.Writer

@@ -10,12 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -90,7 +91,7 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 	}
 	pods := workload.Kinds()[0].Path(namespace)
 	err = c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {
-		for _, mark := range poddefault.Marks(pod.Annotations) {
+		for _, mark := range meta.Marks(pod.Annotations) {
 			for _, m := range marks[mark.Annotation] {
 				if b := m.Bringer; b.Namespace == "" || b.Namespace == pod.Namespace {
 					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, markedState(mark), m.compiled.Wrote(mark)})

@@ -278,7 +278,7 @@ func (q *question) injected(object map[string]any) bool {
 		return out
 	}
 	had := annotations(q.after)
-	return slices.ContainsFunc(poddefault.Marks(annotations(object)), func(m poddefault.CarriedMark) bool {
+	return slices.ContainsFunc(meta.Marks(annotations(object)), func(m meta.CarriedMark) bool {
 		_, sent := had[m.Annotation]
 		return !sent
 	})

@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,7 +23,6 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/plugins"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -27,22 +30,22 @@ import (
 
 // podDefaults serves PodDefaults from files. In serve they come from the cluster.
 type podDefaults struct {
-	index      *poddefault.Index
+	index      *source.Index
 	namespaces map[string]bool
-	cluster    bool                   // there are ClusterPodDefaults
-	given      map[string]bool        // namespaces whose labels are known
-	selective  []*poddefault.Compiled // ClusterPodDefaults that select namespaces
-	connects   bool                   // one of them selects Secrets
-	secrets    bool                   // there are Secrets
-	hidden     bool                   // no Secret is known, whatever the files have
-	told       map[string]bool        // namespaces that already have a note
-	exempts    bool                   // exemptions count
-	tolerant   bool                   // invalid objects are ignored, as by the server
-	refuse     bool                   // one that can never work is an error, unless it comes from a cluster
+	cluster    bool            // there are ClusterPodDefaults
+	given      map[string]bool // namespaces whose labels are known
+	selective  []*plan.Plan    // ClusterPodDefaults that select namespaces
+	connects   bool            // one of them selects Secrets
+	secrets    bool            // there are Secrets
+	hidden     bool            // no Secret is known, whatever the files have
+	told       map[string]bool // namespaces that already have a note
+	exempts    bool            // exemptions count
+	tolerant   bool            // invalid objects are ignored, as by the server
+	refuse     bool            // one that can never work is an error, unless it comes from a cluster
 }
 
 func newPodDefaults(exempts bool) *podDefaults {
-	return &podDefaults{exempts: exempts, index: poddefault.NewIndex(), given: map[string]bool{}, namespaces: map[string]bool{}, told: map[string]bool{}}
+	return &podDefaults{exempts: exempts, index: source.NewIndex(), given: map[string]bool{}, namespaces: map[string]bool{}, told: map[string]bool{}}
 }
 
 // limitSecrets makes the PodDefaults know the Secrets that a server knows by its dataConnections.
@@ -67,9 +70,9 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
 			p.given[object.Name] = true
 			if p.exempts {
-				list, err := poddefault.ParseExemptions(object.Annotations[poddefault.ExemptAnnotation])
+				list, err := exempt.ParseExemptions(object.Annotations[exempt.ExemptAnnotation])
 				if err != nil {
-					errs = append(errs, object.ErrorAt(jsontext.Pointer(jsonpatch.Pointer("metadata", "annotations", poddefault.ExemptAnnotation)), err.Error()))
+					errs = append(errs, object.ErrorAt(jsontext.Pointer(jsonpatch.Pointer("metadata", "annotations", exempt.ExemptAnnotation)), err.Error()))
 				}
 				p.index.SetExemptions(object.Name, list)
 			}
@@ -177,7 +180,7 @@ func podDefaultsAmong(objects []*manifest.Object) []*manifest.Object {
 }
 
 // compilePodDefault compiles an object of either kind. It returns nil for any other kind.
-func compilePodDefault(object *manifest.Object, namespace string) (*poddefault.Compiled, error) {
+func compilePodDefault(object *manifest.Object, namespace string) (*plan.Plan, error) {
 	nameless := func() error {
 		return object.ErrorAt("/metadata", "the "+object.Kind+" has no metadata.name")
 	}
@@ -193,7 +196,7 @@ func compilePodDefault(object *manifest.Object, namespace string) (*poddefault.C
 		if pd.Namespace == "" {
 			pd.Namespace = namespace
 		}
-		return poddefault.Compile(pd), nil
+		return plan.Compile(pd), nil
 	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
 		cpd := &sallyportv1alpha1.ClusterPodDefault{}
 		if err := object.Decode(cpd); err != nil {
@@ -202,7 +205,7 @@ func compilePodDefault(object *manifest.Object, namespace string) (*poddefault.C
 		if cpd.Name == "" {
 			return nil, nameless()
 		}
-		return poddefault.CompileCluster(cpd), nil
+		return plan.CompileCluster(cpd), nil
 	}
 	return nil, nil
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -23,7 +25,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/plugins"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -72,7 +73,7 @@ type Run struct {
 
 // Sources is what webhooks read. In serve it comes from the cluster.
 type Sources struct {
-	PodDefaults *poddefault.Index
+	PodDefaults *source.Index
 	Projects    *projectlimit.Index
 	Datasets    dataset.Source
 }

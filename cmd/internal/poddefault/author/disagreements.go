@@ -5,13 +5,15 @@ package author
 import (
 	"context"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // Limits for one review. The status reports the rest.
@@ -36,27 +38,27 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 		if other.String() == object.String() {
 			continue
 		}
-		if places := poddefault.OverlapOfCompiled(object, other); len(places) > 0 {
-			warnings = append(warnings, poddefault.Disagreement(object, other, places, mostTold))
+		if places := compare.OfPlans(object, other); len(places) > 0 {
+			warnings = append(warnings, compare.Disagreement(object, other, places, mostTold))
 		}
-		warnings = append(warnings, poddefault.SelectedInTurn(object, other)...)
+		warnings = append(warnings, compare.SelectedInTurn(object, other)...)
 	}
 	return warnings
 }
 
 // compile compiles the object of a request. It returns nil if the object is unreadable.
-func compile(req *admissionv1.AdmissionRequest, spec []byte) *poddefault.Compiled {
+func compile(req *admissionv1.AdmissionRequest, spec []byte) *plan.Plan {
 	meta := metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}
 	if schema.GroupVersionResource(req.Resource) == clusterPodDefaults {
 		object := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: meta}
 		if unmarshal(spec, &object.Spec) != nil {
 			return nil
 		}
-		return poddefault.CompileCluster(object)
+		return plan.CompileCluster(object)
 	}
 	object := &kubeflowv1alpha1.PodDefault{ObjectMeta: meta}
 	if unmarshal(spec, &object.Spec) != nil {
 		return nil
 	}
-	return poddefault.Compile(object)
+	return plan.Compile(object)
 }

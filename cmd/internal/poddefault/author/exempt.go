@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+
 	"github.com/go-json-experiment/json"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -35,7 +36,7 @@ const ExemptVerb = "exempt"
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// NewExempt defines the webhook for [poddefault.ExemptAnnotation]. It refuses what cannot
+// NewExempt defines the webhook for [exempt.ExemptAnnotation]. It refuses what cannot
 // be read, and exemptions that are new or wider than before if they have ended, end later
 // than maxExemption from now, or if the user may not exempt from their objects. It fails
 // closed, and is called only when the annotation is set or changes.
@@ -45,10 +46,10 @@ func NewExempt(authorizer Authorizer, maxExemption time.Duration) (admission.Web
 	}
 	scope := admissionregistrationv1.ClusterScope
 	has := func(object string) string {
-		return "has(" + object + ".metadata.annotations) && '" + poddefault.ExemptAnnotation + "' in " + object + ".metadata.annotations"
+		return "has(" + object + ".metadata.annotations) && '" + exempt.ExemptAnnotation + "' in " + object + ".metadata.annotations"
 	}
 	value := func(object string) string {
-		return object + ".metadata.annotations['" + poddefault.ExemptAnnotation + "']"
+		return object + ".metadata.annotations['" + exempt.ExemptAnnotation + "']"
 	}
 	return admission.Webhook{
 		Name: ExemptName, Path: ExemptPath, Type: admission.TypeValidating,
@@ -66,7 +67,7 @@ func NewExempt(authorizer Authorizer, maxExemption time.Duration) (admission.Web
 				value("object") + " != " + value("oldObject") + ")",
 		}},
 		FailurePolicy: admissionregistrationv1.Fail,
-		AllowWedge:    "the match condition limits it to changes of the annotation " + poddefault.ExemptAnnotation,
+		AllowWedge:    "the match condition limits it to changes of the annotation " + exempt.ExemptAnnotation,
 		Handler:       &exemptHandler{authorizer: authorizer, longest: maxExemption, now: time.Now},
 	}, nil
 }
@@ -91,15 +92,15 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 			return admission.BadRequest("the request's old object is not a namespace"), nil
 		}
 	}
-	value := object.Annotations[poddefault.ExemptAnnotation]
-	if value == old.Annotations[poddefault.ExemptAnnotation] {
+	value := object.Annotations[exempt.ExemptAnnotation]
+	if value == old.Annotations[exempt.ExemptAnnotation] {
 		return admission.Allowed(), nil
 	}
-	list, err := poddefault.ParseExemptions(value)
+	list, err := exempt.ParseExemptions(value)
 	if err != nil {
-		return admission.Deniedf("namespace %s: annotation %s: %s", object.Name, poddefault.ExemptAnnotation, strings.ReplaceAll(err.Error(), "\n", "; ")), nil
+		return admission.Deniedf("namespace %s: annotation %s: %s", object.Name, exempt.ExemptAnnotation, strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 	}
-	before, err := poddefault.ParseExemptions(old.Annotations[poddefault.ExemptAnnotation])
+	before, err := exempt.ParseExemptions(old.Annotations[exempt.ExemptAnnotation])
 	if err != nil {
 		before = nil // it exempts from nothing
 	}
@@ -107,11 +108,11 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 	for i := range list {
 		e := &list[i]
 		for _, name := range e.Objects {
-			if slices.ContainsFunc(before, func(b poddefault.Exemption) bool { return b.Covers(e, name) }) {
+			if slices.ContainsFunc(before, func(b exempt.Exemption) bool { return b.Covers(e, name) }) {
 				continue
 			}
 			if problem := h.limits(e); problem != "" {
-				return admission.Deniedf("namespace %s: annotation %s: the exemption from %s %s", object.Name, poddefault.ExemptAnnotation, name, problem), nil
+				return admission.Deniedf("namespace %s: annotation %s: the exemption from %s %s", object.Name, exempt.ExemptAnnotation, name, problem), nil
 			}
 			wider[name] = true
 		}
@@ -130,7 +131,7 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 }
 
 // limits returns what is wrong with when an exemption ends, or "".
-func (h *exemptHandler) limits(e *poddefault.Exemption) string {
+func (h *exemptHandler) limits(e *exempt.Exemption) string {
 	switch left := e.Until.Sub(h.now()); {
 	case left <= 0:
 		return "has ended: give a time in the future"

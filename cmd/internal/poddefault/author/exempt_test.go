@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // exempters lists what the user may exempt from: "resource namespace/name".
@@ -43,7 +44,7 @@ func exemptRequest(t *testing.T, operation admissionv1.Operation, value, old str
 	raw := func(value string) runtime.RawExtension {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}
 		if value != "" {
-			namespace.Annotations = map[string]string{poddefault.ExemptAnnotation: value}
+			namespace.Annotations = map[string]string{exempt.ExemptAnnotation: value}
 		}
 		out, err := json.Marshal(namespace)
 		if err != nil {

@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -32,7 +34,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -52,7 +53,7 @@ type Authorizer interface {
 // Neighbours returns the objects that apply to pods of a namespace, and the
 // ClusterPodDefaults for the empty namespace.
 type Neighbours interface {
-	Neighbours(namespace string) []*poddefault.Compiled
+	Neighbours(namespace string) []*plan.Plan
 }
 
 // A reader is a [Neighbours] that may lose the right to read. Trouble returns the

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -24,7 +27,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // rights lists the namespaces in which the user alice may create pods; "" means all.
@@ -265,18 +267,18 @@ func TestAnOldProblemDoesNotKeepAnObjectFromBeingCorrected(t *testing.T) {
 }
 
 func TestNeighboursThatDisagreeAreNamed(t *testing.T) {
-	index := poddefault.NewIndex()
+	index := source.NewIndex()
 	index.SetNamespace("team-a", map[string]string{"team": "a"})
 	for _, name := range []string{"proxy", "other"} {
 		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
 		pd.Spec.Env = []corev1.EnvVar{{Name: "A", Value: "another-value"}}
-		index.Set(poddefault.Compile(pd))
+		index.Set(plan.Compile(pd))
 	}
 	for name, team := range map[string]string{"here": "a", "elsewhere": "b"} {
 		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		cpd.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
 		cpd.Spec.Env = []corev1.EnvVar{{Name: "A", Value: "a-third-value"}}
-		index.Set(poddefault.CompileCluster(cpd))
+		index.Set(plan.CompileCluster(cpd))
 	}
 	webhook, err := New(&rights{namespaces: []string{"team-a"}}, index, Enforce)
 	if err != nil {
@@ -294,12 +296,12 @@ func TestNeighboursThatDisagreeAreNamed(t *testing.T) {
 }
 
 // blind is an index whose server has lost the right to read.
-type blind struct{ *poddefault.Index }
+type blind struct{ *source.Index }
 
 func (blind) Trouble() error { return errors.New("poddefaults.kubeflow.org is forbidden") }
 
 func TestAuthorsAreToldThatTheServerMayNotRead(t *testing.T) {
-	webhook, err := New(&rights{namespaces: []string{"team-a"}}, blind{poddefault.NewIndex()}, Enforce)
+	webhook, err := New(&rights{namespaces: []string{"team-a"}}, blind{source.NewIndex()}, Enforce)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,12 +313,12 @@ func TestAuthorsAreToldThatTheServerMayNotRead(t *testing.T) {
 }
 
 // unconnected is an index whose server does not know Secrets.
-type unconnected struct{ *poddefault.Index }
+type unconnected struct{ *source.Index }
 
 func (unconnected) Connections() error { return errors.New("set dataConnections") }
 
 func TestAuthorsAreToldThatPodsGetNoSecretsByLabels(t *testing.T) {
-	webhook, err := New(&rights{namespaces: []string{"team-a"}}, unconnected{poddefault.NewIndex()}, Enforce)
+	webhook, err := New(&rights{namespaces: []string{"team-a"}}, unconnected{source.NewIndex()}, Enforce)
 	if err != nil {
 		t.Fatal(err)
 	}

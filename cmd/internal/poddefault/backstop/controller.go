@@ -11,12 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -26,7 +27,7 @@ const Name = "poddefault-index"
 // Options configure a controller.
 type Options struct {
 	// Watcher provides the objects. It must run.
-	Watcher *poddefault.Watcher
+	Watcher *source.Watcher
 	// Leader decides which replica runs the controller.
 	Leader  store.Leader
 	Logger  *slog.Logger
@@ -43,7 +44,7 @@ type Options struct {
 type Controller struct {
 	options    Options
 	log        *slog.Logger
-	watcher    *poddefault.Watcher
+	watcher    *source.Watcher
 	core       rest.Interface // for PodTemplates
 	metrics    *metrics
 	pace       pace

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +27,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -46,7 +47,7 @@ func (always) Changed() <-chan struct{} { return nil }
 type testCluster struct {
 	kubernetes.Interface
 	controller          *Controller
-	watcher             *poddefault.Watcher
+	watcher             *source.Watcher
 	podDefaults, others rest.Interface
 	changed             chan struct{}
 }
@@ -72,7 +73,7 @@ func start(t *testing.T) *testCluster {
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "index-controller", Groups: []string{"system:authenticated"}}
 	log := slog.New(slog.DiscardHandler)
-	if c.watcher, err = poddefault.Watch(store.NewFactory(config, log), poddefault.WatchOptions{Recorded: true}, log, func() {}); err != nil {
+	if c.watcher, err = source.Watch(store.NewFactory(config, log), source.WatchOptions{Recorded: true}, log, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	c.controller, err = NewController(limited, Options{

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -30,7 +31,7 @@ type Entry struct {
 
 // NewEntry returns nil for an object that changes no pod: one that can never work or is
 // in mode Audit. Pods may safely pass without it.
-func NewEntry(c *poddefault.Compiled) *Entry {
+func NewEntry(c *plan.Plan) *Entry {
 	if !c.Injects() {
 		return nil
 	}

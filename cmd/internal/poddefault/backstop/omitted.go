@@ -7,9 +7,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -46,7 +47,7 @@ func (t *told) tell(namespace string, decisions []string) {
 
 // Omitted returns the namespaces whose index has no room for an object, sorted. There are none while
 // another replica leads.
-func (c *Controller) Omitted(object *poddefault.Compiled) []string {
+func (c *Controller) Omitted(object *plan.Plan) []string {
 	r := c.reconciler.Load()
 	if r == nil {
 		return nil

@@ -9,26 +9,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 func entryOf(name string, selector metav1.LabelSelector) *Entry {
 	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name}}
 	pd.Spec.Selector = selector
-	return NewEntry(poddefault.Compile(pd))
+	return NewEntry(plan.Compile(pd))
 }
 
 func clusterEntryOf(name string, selector metav1.LabelSelector) *Entry {
 	cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cpd.Spec.Selector = selector
-	return NewEntry(poddefault.CompileCluster(cpd))
+	return NewEntry(plan.CompileCluster(cpd))
 }
 
 func by(key, value string) metav1.LabelSelector {

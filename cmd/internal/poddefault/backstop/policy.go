@@ -3,7 +3,7 @@
 // Package backstop protects PodDefault injection while no server answers. A
 // ValidatingAdmissionPolicy refuses exactly the pods that would have been injected, so
 // the webhook may fail open. The policy reads one object per namespace, compiled from
-// PodDefaults and ClusterPodDefaults; see [Compile] and [Controller].
+// PodDefaults and ClusterPodDefaults; see [plan.Compile] and [Controller].
 //
 // The policy does not cover objects written while every server is down. The annotation
 // that it looks for is not a security boundary, because anyone may set it.
@@ -13,8 +13,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -29,7 +30,7 @@ const (
 	listedExpression = "object.metadata.?annotations[?'" + meta.DecisionsAnnotation + "'].orValue('').split(',')"
 	// goneExpression yields objects that a server knows to be gone, or to select other
 	// pods now, before the index reflects that.
-	goneExpression = "object.metadata.?annotations[?'" + poddefault.GoneAnnotation + "'].orValue('').split(',')"
+	goneExpression = "object.metadata.?annotations[?'" + source.GoneAnnotation + "'].orValue('').split(',')"
 	// foundExpression yields the objects filed under the pod's labels, and the objects
 	// without a label.
 	foundExpression = "(variables.lists.filter(c, c.name == '" + restList + "').map(c, c.?args.orValue([]).join(',')) + " +

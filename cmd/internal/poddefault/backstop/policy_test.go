@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -173,12 +176,12 @@ func drawWorld(t *rapid.T) *world {
 func (w *world) index() Index {
 	var entries []*Entry
 	for _, pd := range w.podDefaults {
-		if e := NewEntry(poddefault.Compile(pd)); e != nil && e.selects(w.namespace) {
+		if e := NewEntry(plan.Compile(pd)); e != nil && e.selects(w.namespace) {
 			entries = append(entries, e)
 		}
 	}
 	for _, cpd := range w.cluster {
-		if e := NewEntry(poddefault.CompileCluster(cpd)); e != nil && e.selects(w.namespace) {
+		if e := NewEntry(plan.CompileCluster(cpd)); e != nil && e.selects(w.namespace) {
 			entries = append(entries, e)
 		}
 	}
@@ -187,13 +190,13 @@ func (w *world) index() Index {
 
 // inject returns the pod after the webhook.
 func (w *world) inject(t *rapid.T) *corev1.Pod {
-	index := poddefault.NewIndex()
+	index := source.NewIndex()
 	index.SetNamespace(testNamespace, labels.Set(w.namespace))
 	for _, pd := range w.podDefaults {
-		index.Set(poddefault.Compile(pd))
+		index.Set(plan.Compile(pd))
 	}
 	for _, cpd := range w.cluster {
-		index.Set(poddefault.CompileCluster(cpd))
+		index.Set(plan.CompileCluster(cpd))
 	}
 	webhook, err := poddefault.New(index, poddefault.DefaultSettings())
 	if err != nil {
@@ -264,8 +267,8 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 	gpu := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
 	gpu.Spec.Selector.MatchLabels = map[string]string{"gpu": "true"}
 	proxy := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "proxy"}}
-	index := Compile([]*Entry{NewEntry(poddefault.Compile(gpu)), NewEntry(poddefault.CompileCluster(proxy))})
-	goneNow := "gpu#" + poddefault.Compile(gpu).Version()
+	index := Compile([]*Entry{NewEntry(plan.Compile(gpu)), NewEntry(plan.CompileCluster(proxy))})
+	goneNow := "gpu#" + plan.Compile(gpu).Version()
 	for name, test := range map[string]struct {
 		labels, annotations map[string]string
 		message             string
@@ -274,9 +277,9 @@ func TestARefusalNamesTheObjects(t *testing.T) {
 		"one is missing":                         {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy"}, "kubectl sallyport explain"},
 		"all are listed":                         {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy,gpu,other"}, ""},
 		"a name that begins like another one":    {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy,gpu2"}, "kubectl sallyport explain"},
-		"one is gone, the other is listed":       {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: goneNow}, ""},
-		"both are gone":                          {map[string]string{"gpu": "true"}, map[string]string{poddefault.GoneAnnotation: "cluster/proxy#" + poddefault.CompileCluster(proxy).Version() + "," + goneNow}, ""},
-		"an older one of that name is gone":      {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy", poddefault.GoneAnnotation: "gpu#older0"}, "kubectl sallyport explain"},
+		"one is gone, the other is listed":       {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy", source.GoneAnnotation: goneNow}, ""},
+		"both are gone":                          {map[string]string{"gpu": "true"}, map[string]string{source.GoneAnnotation: "cluster/proxy#" + plan.CompileCluster(proxy).Version() + "," + goneNow}, ""},
+		"an older one of that name is gone":      {map[string]string{"gpu": "true"}, map[string]string{meta.DecisionsAnnotation: "cluster/proxy", source.GoneAnnotation: "gpu#older0"}, "kubectl sallyport explain"},
 		"a pod that excludes itself is admitted": {map[string]string{"gpu": "true"}, map[string]string{meta.ExcludeAnnotation: "true"}, ""},
 		"a pod that excludes itself by halves":   {map[string]string{"gpu": "true"}, map[string]string{meta.ExcludeAnnotation: "yes"}, "did not answer: cluster/proxy, gpu. Create"},
 		"a mirror pod is for nobody":             {map[string]string{"gpu": "true"}, map[string]string{meta.MirrorAnnotation: ""}, ""},
@@ -297,7 +300,7 @@ func TestThousandsOfObjectsAreWithinTheBudget(t *testing.T) {
 	for i := range 10_000 {
 		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pd-%05d", i)}}
 		pd.Spec.Selector.MatchLabels = map[string]string{"team": fmt.Sprint(i / 300), "tier": "1", "all": "the-same"}
-		entries = append(entries, NewEntry(poddefault.Compile(pd)))
+		entries = append(entries, NewEntry(plan.Compile(pd)))
 	}
 	index := Compile(entries)
 	if encoded, err := json.Marshal(index); err != nil || len(encoded) > maxIndexBytes {
@@ -324,7 +327,7 @@ func TestEachOfManyIsFound(t *testing.T) {
 	add := func(name string, labels map[string]string) {
 		pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		pd.Spec.Selector.MatchLabels = labels
-		entries = append(entries, NewEntry(poddefault.Compile(pd)))
+		entries = append(entries, NewEntry(plan.Compile(pd)))
 	}
 	for i := range 300 {
 		add(fmt.Sprintf("add-secret-%03d", i), map[string]string{fmt.Sprintf("use-add-secret-%03d", i): "true"})

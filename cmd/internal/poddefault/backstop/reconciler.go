@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +23,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -95,8 +97,8 @@ func newReconciler(c *Controller) *reconciler {
 }
 
 // follow subscribes the reconciler to changes until stop is called.
-func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
-	objects := store.Handler[*poddefault.Compiled]{Changed: r.objectsChanged}
+func (r *reconciler) follow(w *source.Watcher) (stop func()) {
+	objects := store.Handler[*plan.Plan]{Changed: r.objectsChanged}
 	removes := []func(){
 		w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: r.namespacesChanged}),
 		w.PodDefaults.Handle(objects), w.ClusterPodDefaults.Handle(objects),
@@ -112,7 +114,7 @@ func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 // objectsChanged enqueues the namespaces whose indexes change with these objects.
 // Changes that inject more pods wait for others. Changes that inject fewer do not:
 // until the index has them, the policy refuses pods that need no injection.
-func (r *reconciler) objectsChanged(changes []store.Change[*poddefault.Compiled]) {
+func (r *reconciler) objectsChanged(changes []store.Change[*plan.Plan]) {
 	for _, c := range changes {
 		before, now := c.Before != nil && c.Before.Injects(), c.Now != nil && c.Now.Injects()
 		switch {

@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,14 +21,13 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-func compiled(name, uid, label string) *poddefault.Compiled {
+func compiled(name, uid, label string) *plan.Plan {
 	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: types.UID(uid)}}
 	pd.Spec.Selector.MatchLabels = map[string]string{label: "true"}
-	return poddefault.Compile(pd)
+	return plan.Compile(pd)
 }
 
 // TestNamespacesAreReconciledWhenTheirIndexIsOutdated checks which namespaces are
@@ -36,34 +38,34 @@ func TestNamespacesAreReconciledWhenTheirIndexIsOutdated(t *testing.T) {
 	everywhere := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "everywhere", UID: "2"}}
 	soon, all := defaultPace.quiet, []string{"team-a", "team-b"}
 	for name, test := range map[string]struct {
-		do    func(*poddefault.Watcher)
+		do    func(*source.Watcher)
 		after time.Duration
 		want  []string
 	}{
-		"what is there when it begins":  {func(*poddefault.Watcher) {}, 0, all},
-		"one that injects more waits":   {func(w *poddefault.Watcher) { w.PodDefaults.Set(compiled("y", "9", "p")) }, soon, []string{"team-a"}},
-		"one that selects other pods":   {func(w *poddefault.Watcher) { w.PodDefaults.Set(compiled("x", "1", "q")) }, 0, []string{"team-a"}},
-		"one that injects nothing more": {func(w *poddefault.Watcher) { w.PodDefaults.Set(poddefault.Compile(audit)) }, 0, []string{"team-a"}},
-		"one that is deleted":           {func(w *poddefault.Watcher) { w.PodDefaults.Replace(nil) }, 0, []string{"team-a"}},
-		"one whose status was written":  {func(w *poddefault.Watcher) { w.PodDefaults.Set(compiled("x", "1", "p")) }, 0, nil},
-		"one of the cluster":            {func(w *poddefault.Watcher) { w.ClusterPodDefaults.Set(poddefault.CompileCluster(everywhere)) }, soon, all},
-		"a namespace that is relabelled": {func(w *poddefault.Watcher) {
+		"what is there when it begins":  {func(*source.Watcher) {}, 0, all},
+		"one that injects more waits":   {func(w *source.Watcher) { w.PodDefaults.Set(compiled("y", "9", "p")) }, soon, []string{"team-a"}},
+		"one that selects other pods":   {func(w *source.Watcher) { w.PodDefaults.Set(compiled("x", "1", "q")) }, 0, []string{"team-a"}},
+		"one that injects nothing more": {func(w *source.Watcher) { w.PodDefaults.Set(plan.Compile(audit)) }, 0, []string{"team-a"}},
+		"one that is deleted":           {func(w *source.Watcher) { w.PodDefaults.Replace(nil) }, 0, []string{"team-a"}},
+		"one whose status was written":  {func(w *source.Watcher) { w.PodDefaults.Set(compiled("x", "1", "p")) }, 0, nil},
+		"one of the cluster":            {func(w *source.Watcher) { w.ClusterPodDefaults.Set(plan.CompileCluster(everywhere)) }, soon, all},
+		"a namespace that is relabelled": {func(w *source.Watcher) {
 			w.Namespaces.Set(&store.Namespace{Name: "team-b", Labels: labels.Set{"team": "b"}})
 		}, 0, []string{"team-b"}},
-		"a namespace that goes":    {func(w *poddefault.Watcher) { w.Namespaces.Set(&store.Namespace{Name: "team-b", Terminating: true}) }, 0, nil},
-		"a namespace that is gone": {func(w *poddefault.Watcher) { w.Namespaces.Delete(types.NamespacedName{Name: "team-b"}) }, 0, nil},
-		"a namespace that was going, and is listed": {func(w *poddefault.Watcher) {
+		"a namespace that goes":    {func(w *source.Watcher) { w.Namespaces.Set(&store.Namespace{Name: "team-b", Terminating: true}) }, 0, nil},
+		"a namespace that is gone": {func(w *source.Watcher) { w.Namespaces.Delete(types.NamespacedName{Name: "team-b"}) }, 0, nil},
+		"a namespace that was going, and is listed": {func(w *source.Watcher) {
 			w.Namespaces.Set(&store.Namespace{Name: "team-c", Terminating: true})
 		}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
-				w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
+				w, err := source.Watch(store.NewFactory(&rest.Config{}, log), source.WatchOptions{Recorded: true}, log, func() {})
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.PodDefaults.Replace([]*poddefault.Compiled{compiled("x", "1", "p")})
+				w.PodDefaults.Replace([]*plan.Plan{compiled("x", "1", "p")})
 				w.ClusterPodDefaults.Replace(nil)
 				w.Namespaces.Replace([]*store.Namespace{{Name: "team-a"}, {Name: "team-b"}, {Name: "gone", Terminating: true}})
 				w.Revisions.Replace(nil, nil)

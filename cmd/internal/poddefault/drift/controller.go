@@ -9,6 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -31,7 +34,7 @@ func PolicyRules() []rbacv1.PolicyRule {
 // Options configure a controller.
 type Options struct {
 	// Watcher provides the objects. It must run.
-	Watcher *poddefault.Watcher
+	Watcher *source.Watcher
 	// Leader decides which replica runs the controller.
 	Leader  store.Leader
 	Logger  *slog.Logger
@@ -128,7 +131,7 @@ func (c *Controller) count(ctx context.Context) (again bool) {
 	if asked.Excludes != nil {
 		excluded = asked.Excludes.Excludes
 	}
-	pods, err := store.Pods(c.config, c.log, poddefault.Recorded, poddefault.WorkloadOf, excluded)
+	pods, err := store.Pods(c.config, c.log, meta.Recorded, meta.WorkloadOf, excluded)
 	if err != nil {
 		c.log.Error("there are no reports about drift", "error", err)
 		return false
@@ -199,8 +202,8 @@ func (c *Controller) await(ctx context.Context, changed <-chan struct{}, ends ti
 }
 
 // follow calls wake for each change until stop is called.
-func follow(w *poddefault.Watcher, pods *store.Store[*store.Pod], wake func()) (stop func()) {
-	objects := store.Handler[*poddefault.Compiled]{Changed: func([]store.Change[*poddefault.Compiled]) { wake() }}
+func follow(w *source.Watcher, pods *store.Store[*store.Pod], wake func()) (stop func()) {
+	objects := store.Handler[*plan.Plan]{Changed: func([]store.Change[*plan.Plan]) { wake() }}
 	removes := []func(){
 		w.PodDefaults.Handle(objects), w.ClusterPodDefaults.Handle(objects),
 		w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: func([]store.Change[*store.Namespace]) { wake() }}),

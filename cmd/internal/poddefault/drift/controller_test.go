@@ -14,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +29,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/store"
@@ -85,7 +88,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "drift-controller", Groups: []string{"system:authenticated"}}
 	log := &logged{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.WatchOptions{Exemptions: true, Recorded: true}, logger, func() {})
+	watcher, err := source.Watch(store.NewFactory(config, logger), source.WatchOptions{Exemptions: true, Recorded: true}, logger, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +156,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox"}}}}
 		if value != "" {
 			pod.Annotations[meta.Mark("x")] = value
-			pod.Annotations[poddefault.RevisionsAnnotation] = "x@" + revision
+			pod.Annotations[meta.RevisionsAnnotation] = "x@" + revision
 		}
 		pod, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
 		if err != nil {
@@ -165,10 +168,10 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 		t.Helper()
 		until(what, func() bool { got := board.Pods(name); return got != nil && *got == want })
 	}
-	current := poddefault.Compile(pd).Revision()
+	current := plan.Compile(pd).Revision()
 	ended := create("x", pd.ResourceVersion, current)
 	create("x", pd.ResourceVersion, current)
-	create("x", "1", strings.Repeat("0", poddefault.RevisionSize))
+	create("x", "1", strings.Repeat("0", plan.RevisionSize))
 	create("x", "1", "")
 	missing := create("x", "", "")
 	create("y", pd.ResourceVersion, current)
@@ -177,7 +180,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	is("each pod to be counted", all)
 	exemptFor := func(d time.Duration) {
 		t.Helper()
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%s x Pod/%s reason"}}}`, poddefault.ExemptAnnotation, time.Now().Add(d).Format(time.RFC3339), missing.Name)
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%s x Pod/%s reason"}}}`, exempt.ExemptAnnotation, time.Now().Add(d).Format(time.RFC3339), missing.Name)
 		if _, err := clients.CoreV1().Namespaces().Patch(t.Context(), name.Namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -41,18 +44,18 @@ func States() []State { return []State{Current, Outdated, Unknown, Missing, Miss
 // Carried reports whether a pod in this state carries the object.
 func (s State) Carried() bool { return s != Missing && s != Missed && s != Exempt }
 
-// Source provides the objects. [poddefault.Index] and [poddefault.Watcher] implement it.
+// Source provides the objects. [source.Index] and [source.Watcher] implement it.
 type Source interface {
-	poddefault.Source
+	match.Source
 	// All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty.
-	All(namespace string) []*poddefault.Compiled
+	All(namespace string) []*plan.Plan
 }
 
 // A Pod is the part of a pod that the comparison needs.
 type Pod struct {
 	Namespace           string
 	Labels, Annotations map[string]string
-	// Workload is that of [poddefault.WorkloadOf].
+	// Workload is that of [meta.WorkloadOf].
 	Workload string
 	// NotAsked is set if the API server does not send such pods to the webhook.
 	NotAsked bool
@@ -63,12 +66,12 @@ type Finding struct {
 	State State
 	// Title names the object, which is nil if it does not exist any more.
 	Title  string
-	Object *poddefault.Compiled
+	Object *plan.Plan
 	// Revision is the one that the pod carries; empty if it carries none, or does
 	// not record one.
 	Revision string
 	// By exempts the pod from the object, whether or not it carries it. Nil if nothing does.
-	By *poddefault.Exemption
+	By *exempt.Exemption
 }
 
 // At returns the findings about a pod that was created at that time and has these annotations. Findings of
@@ -90,22 +93,22 @@ func At(created time.Time, annotations map[string]string, findings []Finding) []
 	return findings
 }
 
-// Judge compares pods with objects. It reads the objects of a namespace once. See [New].
+// Judge compares pods with objects. It reads the objects of a namespace once. See [poddefault.New].
 type Judge struct {
 	source Source
-	marked map[string]map[string]*poddefault.Compiled // objects of a namespace by mark
+	marked map[string]map[string]*plan.Plan // objects of a namespace by mark
 }
 
 // New returns a judge of the objects as they are now.
 func New(source Source) *Judge {
-	return &Judge{source, map[string]map[string]*poddefault.Compiled{}}
+	return &Judge{source, map[string]map[string]*plan.Plan{}}
 }
 
 // of returns the objects of a namespace, the empty one for ClusterPodDefaults, by mark.
-func (j *Judge) of(namespace string) map[string]*poddefault.Compiled {
+func (j *Judge) of(namespace string) map[string]*plan.Plan {
 	known, read := j.marked[namespace]
 	if !read {
-		known = map[string]*poddefault.Compiled{}
+		known = map[string]*plan.Plan{}
 		for _, c := range j.source.All(namespace) {
 			known[c.Mark()] = c
 		}
@@ -118,8 +121,8 @@ func (j *Judge) of(namespace string) map[string]*poddefault.Compiled {
 // would be refused, or that the source is not ready.
 func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 	found := map[string]Finding{} // by title
-	marks := map[string]poddefault.CarriedMark{}
-	for _, mark := range poddefault.Marks(pod.Annotations) {
+	marks := map[string]meta.CarriedMark{}
+	for _, mark := range meta.Marks(pod.Annotations) {
 		f := Finding{State: Surplus, Title: mark.Title(pod.Namespace), Revision: mark.Revision}
 		of := pod.Namespace
 		if mark.Cluster {
@@ -153,7 +156,7 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 	for _, e := range exempted {
 		f, carries := found[e.String()]
 		if !carries {
-			f = Finding{State: Exempt, Title: e.String(), Object: e.Compiled}
+			f = Finding{State: Exempt, Title: e.String(), Object: e.Plan}
 		}
 		f.By = e.By
 		found[f.Title] = f
@@ -163,7 +166,7 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 
 // due returns what the pod would get if it were created now from the same template, and
 // from what it is exempt. Labels that the carried objects have added are not the template's.
-func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (due []*poddefault.Compiled, exempted []poddefault.Exempted, err error) {
+func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (due []*plan.Plan, exempted []match.Exempted, err error) {
 	if pod.NotAsked {
 		return nil, nil, nil
 	}
@@ -179,16 +182,16 @@ func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (d
 			}
 		}
 	}
-	due, exempted, err = poddefault.Due(ctx, j.source, pod.Namespace, pod.Workload, own, pod.Annotations)
+	due, exempted, err = match.Due(ctx, j.source, pod.Namespace, pod.Workload, own, pod.Annotations)
 	if err != nil || len(own) == len(pod.Labels) {
 		return due, exempted, err
 	}
 	// No label that an object adds selects an optional one: what selects one that the pod
 	// carries is the template's.
-	byAll, _, err := poddefault.Due(ctx, j.source, pod.Namespace, pod.Workload, pod.Labels, pod.Annotations)
+	byAll, _, err := match.Due(ctx, j.source, pod.Namespace, pod.Workload, pod.Labels, pod.Annotations)
 	for _, c := range byAll {
 		_, carries := carried[c.String()]
-		if carries && c.AllowExclude() && !slices.ContainsFunc(due, func(other *poddefault.Compiled) bool { return other.String() == c.String() }) {
+		if carries && c.AllowExclude() && !slices.ContainsFunc(due, func(other *plan.Plan) bool { return other.String() == c.String() }) {
 			due = append(due, c)
 		}
 	}

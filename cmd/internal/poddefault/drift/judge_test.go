@@ -10,20 +10,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // podDefault selects pods with the label use=NAME.
-func podDefault(name string, change func(*kubeflowv1alpha1.PodDefault)) *poddefault.Compiled {
+func podDefault(name string, change func(*kubeflowv1alpha1.PodDefault)) *plan.Plan {
 	pd := &kubeflowv1alpha1.PodDefault{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name), ResourceVersion: "7", Generation: 3},
 		Spec: kubeflowv1alpha1.PodDefaultSpec{
@@ -33,12 +37,12 @@ func podDefault(name string, change func(*kubeflowv1alpha1.PodDefault)) *poddefa
 	if change != nil {
 		change(pd)
 	}
-	return poddefault.Compile(pd)
+	return plan.Compile(pd)
 }
 
 // everywhere selects all pods of namespaces with the label team.
-func everywhere(name string) *poddefault.Compiled {
-	return poddefault.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
+func everywhere(name string) *plan.Plan {
+	return plan.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "9"},
 		Spec: sallyportv1alpha1.ClusterPodDefaultSpec{
 			PodDefaultSpec:    kubeflowv1alpha1.PodDefaultSpec{Env: []corev1.EnvVar{{Name: "B", Value: "1"}}},
@@ -47,8 +51,8 @@ func everywhere(name string) *poddefault.Compiled {
 	})
 }
 
-func index(objects ...*poddefault.Compiled) *poddefault.Index {
-	out := poddefault.NewIndex()
+func index(objects ...*plan.Plan) *source.Index {
+	out := source.NewIndex()
 	out.SetNamespace("a", map[string]string{"team": "a"})
 	out.SetNamespace("b", map[string]string{"team": "b"})
 	for _, o := range objects {
@@ -58,13 +62,13 @@ func index(objects ...*poddefault.Compiled) *poddefault.Index {
 }
 
 // carried returns the annotations of a pod that carries the objects as they are.
-func carried(objects ...*poddefault.Compiled) map[string]string {
+func carried(objects ...*plan.Plan) map[string]string {
 	annotations, revisions := map[string]string{}, []string{}
 	for _, c := range objects {
 		annotations[c.Mark()] = c.MarkNow().Value
 		revisions = append(revisions, c.Decision()+"@"+c.Revision())
 	}
-	annotations[poddefault.RevisionsAnnotation] = strings.Join(revisions, ",")
+	annotations[meta.RevisionsAnnotation] = strings.Join(revisions, ",")
 	return annotations
 }
 
@@ -85,7 +89,7 @@ func TestFindings(t *testing.T) {
 		pd.Spec.Labels, pd.Spec.Selector.MatchLabels = map[string]string{"use2": "y"}, map[string]string{"use": "others"}
 	})
 	byAdded := podDefault("y", func(pd *kubeflowv1alpha1.PodDefault) { pd.Spec.Selector.MatchLabels = map[string]string{"use2": "y"} })
-	byAddedOfCluster := poddefault.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
+	byAddedOfCluster := plan.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
 		ObjectMeta: metav1.ObjectMeta{Name: "y", UID: "y", ResourceVersion: "9"},
 		Spec:       sallyportv1alpha1.ClusterPodDefaultSpec{PodDefaultSpec: kubeflowv1alpha1.PodDefaultSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"use2": "y"}}}},
 	})
@@ -97,47 +101,47 @@ func TestFindings(t *testing.T) {
 	all := everywhere("all")
 	use := func(name string) map[string]string { return map[string]string{"use": name} }
 	for name, tc := range map[string]struct {
-		objects []*poddefault.Compiled
+		objects []*plan.Plan
 		pod     Pod
 		want    []string
 	}{
-		"a pod that nothing is for":             {[]*poddefault.Compiled{x}, Pod{Labels: use("other")}, nil},
-		"a pod that carries it as it is":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"current PodDefault a/x"}},
-		"a status that was written since":       {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "6", poddefault.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"current PodDefault a/x"}},
-		"a pod that carries what it was":        {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(earlier)}, []string{"outdated PodDefault a/x"}},
-		"a mark without a revision":             {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "5"}}, []string{"unknown PodDefault a/x"}},
-		"such a mark of the same version":       {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "7"}}, []string{"current PodDefault a/x"}},
-		"a revision without a mark":             {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{poddefault.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"missing PodDefault a/x"}},
-		"a mark that somebody wrote":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "@@\x00"}}, []string{"unknown PodDefault a/x"}},
-		"a pod without it":                      {[]*poddefault.Compiled{x}, Pod{Labels: use("x")}, []string{"missing PodDefault a/x"}},
+		"a pod that nothing is for":             {[]*plan.Plan{x}, Pod{Labels: use("other")}, nil},
+		"a pod that carries it as it is":        {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"current PodDefault a/x"}},
+		"a status that was written since":       {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "6", meta.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"current PodDefault a/x"}},
+		"a pod that carries what it was":        {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: carried(earlier)}, []string{"outdated PodDefault a/x"}},
+		"a mark without a revision":             {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "5"}}, []string{"unknown PodDefault a/x"}},
+		"such a mark of the same version":       {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "7"}}, []string{"current PodDefault a/x"}},
+		"a revision without a mark":             {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.RevisionsAnnotation: "x@" + x.Revision()}}, []string{"missing PodDefault a/x"}},
+		"a mark that somebody wrote":            {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{x.Mark(): "@@\x00"}}, []string{"unknown PodDefault a/x"}},
+		"a pod without it":                      {[]*plan.Plan{x}, Pod{Labels: use("x")}, []string{"missing PodDefault a/x"}},
 		"an object that is gone":                {nil, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
 		"a cluster object that is gone":         {nil, Pod{Annotations: carried(all)}, []string{"surplus ClusterPodDefault all"}},
 		"a long name that is gone":              {nil, Pod{Annotations: map[string]string{long.Mark(): "1", meta.DecisionsAnnotation: long.Decision()}}, []string{"surplus PodDefault a/" + long.Name()}},
-		"a label that was taken away":           {[]*poddefault.Compiled{x}, Pod{Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
-		"an object that is in mode Audit now":   {[]*poddefault.Compiled{audit}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
-		"an object in mode Audit":               {[]*poddefault.Compiled{audit}, Pod{Labels: use("x")}, nil},
-		"one that was in mode Audit":            {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, []string{"missing PodDefault a/x"}},
-		"one that was skipped":                  {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 3: env A"}}, nil},
-		"one that was skipped and changed":      {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 2: env A"}}, []string{"missing PodDefault a/x"}},
-		"one whose volume the pod did not have": {[]*poddefault.Compiled{mounts}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, nil},
-		"a pod that excludes itself":            {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.ExcludeAnnotation: "true"}}, []string{"missing ClusterPodDefault all"}},
-		"a mirror pod":                          {[]*poddefault.Compiled{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.MirrorAnnotation: ""}}, nil},
-		"another namespace":                     {[]*poddefault.Compiled{x, all}, Pod{Namespace: "b", Labels: use("x")}, nil},
-		"a pod that the webhook is not for":     {[]*poddefault.Compiled{x}, Pod{Labels: use("x"), Annotations: carried(x), NotAsked: true}, []string{"surplus PodDefault a/x"}},
-		"a label that another adds":             {[]*poddefault.Compiled{adds, byAdded}, Pod{Labels: use("adds")}, []string{"missing PodDefault a/adds"}},
-		"the same for a ClusterPodDefault":      {[]*poddefault.Compiled{adds, byAddedOfCluster}, Pod{Labels: use("adds")}, []string{"missing ClusterPodDefault y", "missing PodDefault a/adds"}},
+		"a label that was taken away":           {[]*plan.Plan{x}, Pod{Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
+		"an object that is in mode Audit now":   {[]*plan.Plan{audit}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
+		"an object in mode Audit":               {[]*plan.Plan{audit}, Pod{Labels: use("x")}, nil},
+		"one that was in mode Audit":            {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, []string{"missing PodDefault a/x"}},
+		"one that was skipped":                  {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 3: env A"}}, nil},
+		"one that was skipped and changed":      {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 2: env A"}}, []string{"missing PodDefault a/x"}},
+		"one whose volume the pod did not have": {[]*plan.Plan{mounts}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, nil},
+		"a pod that excludes itself":            {[]*plan.Plan{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.ExcludeAnnotation: "true"}}, []string{"missing ClusterPodDefault all"}},
+		"a mirror pod":                          {[]*plan.Plan{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.MirrorAnnotation: ""}}, nil},
+		"another namespace":                     {[]*plan.Plan{x, all}, Pod{Namespace: "b", Labels: use("x")}, nil},
+		"a pod that the webhook is not for":     {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: carried(x), NotAsked: true}, []string{"surplus PodDefault a/x"}},
+		"a label that another adds":             {[]*plan.Plan{adds, byAdded}, Pod{Labels: use("adds")}, []string{"missing PodDefault a/adds"}},
+		"the same for a ClusterPodDefault":      {[]*plan.Plan{adds, byAddedOfCluster}, Pod{Labels: use("adds")}, []string{"missing ClusterPodDefault y", "missing PodDefault a/adds"}},
 		"a label that the pod was sent with, and another adds": {
-			[]*poddefault.Compiled{adds, byAdded},
+			[]*plan.Plan{adds, byAdded},
 			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
 			[]string{"current PodDefault a/adds", "current PodDefault a/y"},
 		},
 		"a label that another would not add any more, and selects a ClusterPodDefault": {
-			[]*poddefault.Compiled{movedAdds, byAddedOfCluster},
+			[]*plan.Plan{movedAdds, byAddedOfCluster},
 			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAddedOfCluster)},
 			[]string{"surplus ClusterPodDefault y", "surplus PodDefault a/adds"},
 		},
 		"the same for a PodDefault, which only a label of the template can have selected": {
-			[]*poddefault.Compiled{movedAdds, byAdded},
+			[]*plan.Plan{movedAdds, byAdded},
 			Pod{Labels: map[string]string{"use": "adds", "use2": "y"}, Annotations: carried(adds, byAdded)},
 			[]string{"surplus PodDefault a/adds", "current PodDefault a/y"},
 		},
@@ -162,7 +166,7 @@ func TestFindings(t *testing.T) {
 func TestExemptPods(t *testing.T) {
 	x, all := podDefault("x", nil), everywhere("all")
 	source := index(x, all)
-	list, err := poddefault.ParseExemptions(time.Now().Add(time.Hour).Format(time.RFC3339) + " x,cluster/all Deployment/web reason\n" +
+	list, err := exempt.ParseExemptions(time.Now().Add(time.Hour).Format(time.RFC3339) + " x,cluster/all Deployment/web reason\n" +
 		time.Now().Add(-time.Hour).Format(time.RFC3339) + " x,cluster/all * reason")
 	if err != nil {
 		t.Fatal(err)
@@ -200,11 +204,11 @@ func TestExemptPods(t *testing.T) {
 
 // A pod that the webhook has changed carries what it should, whatever the objects are.
 func TestAReviewedPodIsCurrent(t *testing.T) {
-	objects := []*poddefault.Compiled{podDefault("x", nil), everywhere("all"), podDefault("y", func(pd *kubeflowv1alpha1.PodDefault) {
+	objects := []*plan.Plan{podDefault("x", nil), everywhere("all"), podDefault("y", func(pd *kubeflowv1alpha1.PodDefault) {
 		pd.Spec.Selector.MatchLabels, pd.Spec.Env = map[string]string{"use": "x"}, []corev1.EnvVar{{Name: "C", Value: "1"}}
 	})}
 	source := index(objects...)
-	due, _, err := poddefault.Due(t.Context(), source, "a", "", map[string]string{"use": "x"}, nil)
+	due, _, err := match.Due(t.Context(), source, "a", "", map[string]string{"use": "x"}, nil)
 	if err != nil || len(due) != 3 {
 		t.Fatalf("%d objects, %v", len(due), err)
 	}
@@ -250,7 +254,7 @@ func TestReportCountsByRevision(t *testing.T) {
 // FuzzFindings gives the judge annotations that anyone may write.
 func FuzzFindings(f *testing.F) {
 	f.Add("use", "x", meta.Mark("x"), "7", "x,cluster/all")
-	f.Add("use", "x", poddefault.RevisionsAnnotation, "x@0123456789,cluster/all@", "x,cluster/all")
+	f.Add("use", "x", meta.RevisionsAnnotation, "x@0123456789,cluster/all@", "x,cluster/all")
 	f.Add("use", "x", meta.ClusterSkipMark("all"), "generation 3: ", ",,cluster/")
 	f.Add("", "", meta.ExcludeAnnotation, "true", "")
 	source := index(podDefault("x", nil), everywhere("all"))
@@ -273,10 +277,10 @@ func FuzzFindings(f *testing.F) {
 // While an object is rolled out, a pod with the revision before has what is due to it.
 func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
 	stable := podDefault("x", nil)
-	staged := func(step int32) *poddefault.Compiled {
+	staged := func(step int32) *plan.Plan {
 		recorded := &revision.Set{}
 		return podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
-			meaning := poddefault.Meaning(&pd.Spec)
+			meaning := plan.Meaning(&pd.Spec)
 			pd.Spec.Env[0].Value = "2"
 			pd.Spec.Rollout = &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{Percent: new(int32(50))}}}
 			if step > 0 {
@@ -284,20 +288,20 @@ func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
 					APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
 				}, pd.Namespace, meaning, 1)
 				one.Labels[revision.StableLabel] = "true"
-				one.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: poddefault.RevisionOf(poddefault.Meaning(&pd.Spec)), Step: step}
+				one.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: plan.RevisionOf(plan.Meaning(&pd.Spec)), Step: step}
 				recorded.Add(revision.Prove(one))
 			}
 		}).With(recorded)
 	}
 	now := staged(1)
 	for name, tc := range map[string]struct {
-		object      *poddefault.Compiled
+		object      *plan.Plan
 		annotations map[string]string
 		want        string
 	}{
 		"the revision before, during the rollout": {now, carried(stable), "current PodDefault a/x"},
 		"the new revision, during the rollout":    {now, carried(now), "current PodDefault a/x"},
-		"another one, during the rollout":         {now, map[string]string{stable.Mark(): "1", poddefault.RevisionsAnnotation: "x@" + strings.Repeat("0", poddefault.RevisionSize)}, "outdated PodDefault a/x"},
+		"another one, during the rollout":         {now, map[string]string{stable.Mark(): "1", meta.RevisionsAnnotation: "x@" + strings.Repeat("0", plan.RevisionSize)}, "outdated PodDefault a/x"},
 		"the revision before, when it has ended":  {staged(0), carried(stable), "outdated PodDefault a/x"},
 		"the new revision, when it has ended":     {staged(0), carried(now), "current PodDefault a/x"},
 	} {

@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 func TestATenantWithManyObjectsLosesTheNamesOfTheOwnOnes(t *testing.T) {
 	r := NewReport()
 	add := func(namespace string, objects int) {
 		for i := range objects {
-			object := poddefault.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("p-%d", i)}})
+			object := plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("p-%d", i)}})
 			r.Add([]Finding{{Title: object.String(), Object: object, State: "current"}}, 2)
 		}
 	}

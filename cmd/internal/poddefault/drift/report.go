@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -17,7 +18,7 @@ import (
 type Counts struct {
 	Title string
 	// Object is nil if it does not exist any more.
-	Object *poddefault.Compiled
+	Object *plan.Plan
 	Pods   map[State]int
 	// Revisions counts the pods that carry the object by its revision; "" is one that their
 	// marks do not identify.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -90,7 +89,7 @@ func (n *namespace) disagreements(o *object) string {
 	}
 	// A pod marked by another revision keeps what that revision gave it.
 	mark := "[object.metadata.?annotations[?" + quote(meta.Mark(o.Name)) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
-		") || m.hasValue() && (\",\" + object.metadata.annotations[?" + quote(poddefault.RevisionsAnnotation) + "].orValue(\"\") + \",\").contains(" +
+		") || m.hasValue() && (\",\" + object.metadata.annotations[?" + quote(meta.RevisionsAnnotation) + "].orValue(\"\") + \",\").contains(" +
 		quote(","+o.Name+"@"+o.revision()+",") + "))"
 	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"
 }

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +97,7 @@ type object struct {
 	conflicts string // variable: its conflicts with the pod
 }
 
-func (o *object) revision() string { return poddefault.RevisionOf(poddefault.Meaning(&o.Spec)) }
+func (o *object) revision() string { return plan.RevisionOf(plan.Meaning(&o.Spec)) }
 
 func newNamespace(name string, objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings) *namespace {
 	n := &namespace{name: name, settings: settings}

@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -44,7 +46,7 @@ func unsupported(pd *kubeflowv1alpha1.PodDefault) error {
 	if pd.Namespace == "" {
 		refuse("metadata.namespace: it is needed, since a policy belongs to no namespace")
 	}
-	if problem := poddefault.Compile(pd).Problem(); problem != nil {
+	if problem := plan.Compile(pd).Problem(); problem != nil {
 		refuse("it can never work: %s", strings.ReplaceAll(problem.Error(), "\n", "; "))
 	}
 	spec := &pd.Spec
@@ -177,7 +179,7 @@ func takesToken(pd *kubeflowv1alpha1.PodDefault) bool {
 // neither has a conflict policy there is an order: the last service account and the
 // first command win.
 func disagreements(a, b *kubeflowv1alpha1.PodDefault) []string {
-	places := append(poddefault.Overlap(a, b), poddefault.Overlap(b, a)...)
+	places := append(compare.Overlap(a, b), compare.Overlap(b, a)...)
 	slices.Sort(places)
 	places = slices.Compact(places)
 	if meta.PolicyOf(&a.Spec) == "" && meta.PolicyOf(&b.Spec) == "" {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -29,3 +30,7 @@ func EncodedSpec(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
 
 // Encoding has buffers for encoded values.
 var Encoding = sync.Pool{New: func() any { return new([]byte) }}
+
+func Quote(s string) []byte {
+	return rawjson.AppendString(make([]byte, 0, len(s)+2), s)
+}

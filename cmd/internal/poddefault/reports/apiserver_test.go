@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -82,7 +84,7 @@ func run(t *testing.T, config *rest.Config, leading bool) *replica {
 	t.Helper()
 	r := &replica{leader: &switched{leading: leading, changed: make(chan struct{})}, log: &logged{}}
 	logger := slog.New(slog.NewTextHandler(r.log, nil))
-	watcher, err := poddefault.Watch(store.NewFactory(config, logger), poddefault.WatchOptions{Recorded: true}, logger, func() {})
+	watcher, err := source.Watch(store.NewFactory(config, logger), source.WatchOptions{Recorded: true}, logger, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

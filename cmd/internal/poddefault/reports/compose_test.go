@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
@@ -18,13 +22,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 var start = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 
 // compiled returns a PodDefault with a generation, and a conflict unless message is empty.
-func compiled(name string, generation int64, message string) *poddefault.Compiled {
+func compiled(name string, generation int64, message string) *plan.Plan {
 	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, Generation: generation, ResourceVersion: "1"}}
 	pd.Spec.Env = []corev1.EnvVar{{Name: "A", Value: name}}
 	if message != "" {
@@ -32,13 +35,13 @@ func compiled(name string, generation int64, message string) *poddefault.Compile
 			Type: kubeflowv1alpha1.ConditionConflicting, Status: metav1.ConditionTrue, Message: message, LastTransitionTime: metav1.NewTime(start),
 		}}
 	}
-	return poddefault.Compile(pd)
+	return plan.Compile(pd)
 }
 
 // refusal returns a result about a workload because of the PodDefault "one".
 func refusal(workload string, generation int64, text string, at time.Time) openreports.ReportResult {
-	return findingResult("team-a", poddefault.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: workload},
-		&poddefault.Finding{Object: compiled("one", generation, ""), Verdict: poddefault.Refused, Text: text}, at)
+	return findingResult("team-a", meta.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: workload},
+		&merge.Finding{Object: compiled("one", generation, ""), Verdict: merge.Refused, Text: text}, at)
 }
 
 // known is the state of a leader that knows the PodDefault "one" in a generation.

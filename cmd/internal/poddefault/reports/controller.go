@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
@@ -33,7 +35,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -57,7 +58,7 @@ func PolicyRules() []rbacv1.PolicyRule {
 // Options configure a controller.
 type Options struct {
 	// Watcher provides the objects. It must run.
-	Watcher *poddefault.Watcher
+	Watcher *source.Watcher
 	// Recorder has what the handlers of this replica find.
 	Recorder *Recorder
 	// Leader decides which replica cleans up.
@@ -66,7 +67,7 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Controller writes reports. See [New].
+// Controller writes reports. See [poddefault.New].
 type Controller struct {
 	Options
 	log      *slog.Logger

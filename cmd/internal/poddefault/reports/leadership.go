@@ -8,20 +8,22 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // leadership is what the leading replica knows.
 type leadership struct {
-	watcher *poddefault.Watcher
+	watcher *source.Watcher
 	wake    func(namespace string)
 
 	mu sync.Mutex
@@ -31,13 +33,13 @@ type leadership struct {
 	reports map[string]bool
 }
 
-func newLeadership(w *poddefault.Watcher, wake func(namespace string)) *leadership {
+func newLeadership(w *source.Watcher, wake func(namespace string)) *leadership {
 	return &leadership{watcher: w, wake: wake, conflicts: map[string]map[string]openreports.ReportResult{}, reports: map[string]bool{}}
 }
 
 // follow observes the objects until stop is called.
 func (l *leadership) follow() (stop func()) {
-	handler := store.Handler[*poddefault.Compiled]{Changed: func(changes []store.Change[*poddefault.Compiled]) {
+	handler := store.Handler[*plan.Plan]{Changed: func(changes []store.Change[*plan.Plan]) {
 		for _, c := range changes {
 			l.changed(c.Before, c.Now)
 		}
@@ -51,7 +53,7 @@ func (l *leadership) follow() (stop func()) {
 }
 
 // changed records the conflict of an object, and enqueues the reports that it concerns.
-func (l *leadership) changed(before, now *poddefault.Compiled) {
+func (l *leadership) changed(before, now *plan.Plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	object := now
@@ -86,7 +88,7 @@ func (l *leadership) changed(before, now *poddefault.Compiled) {
 }
 
 // conflictOf returns the condition of an object with a conflict, and otherwise nil.
-func conflictOf(c *poddefault.Compiled) *metav1.Condition {
+func conflictOf(c *plan.Plan) *metav1.Condition {
 	if c == nil {
 		return nil
 	}

@@ -7,25 +7,27 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // TestTheLeaderLooksAtReportsThatAChangeConcerns sets objects and lists reports.
 func TestTheLeaderLooksAtReportsThatAChangeConcerns(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
+	w, err := source.Watch(store.NewFactory(&rest.Config{}, log), source.WatchOptions{Recorded: true}, log, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	one := compiled("one", 1, "both set env A")
-	w.PodDefaults.Replace([]*poddefault.Compiled{one, compiled("two", 1, "")})
-	everywhere := func(generation int64) *poddefault.Compiled {
-		return poddefault.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "everywhere", Generation: generation}})
+	w.PodDefaults.Replace([]*plan.Plan{one, compiled("two", 1, "")})
+	everywhere := func(generation int64) *plan.Plan {
+		return plan.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "everywhere", Generation: generation}})
 	}
 	var woken []string
 	l := newLeadership(w, func(namespace string) { woken = append(woken, namespace) })

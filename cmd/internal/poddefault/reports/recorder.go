@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 
@@ -67,7 +70,7 @@ func (h recording) Handle(ctx context.Context, req *admissionv1.AdmissionRequest
 }
 
 // add records findings, unless it did so recently.
-func (r *Recorder) add(namespace string, of poddefault.Workload, findings []poddefault.Finding) {
+func (r *Recorder) add(namespace string, of meta.Workload, findings []merge.Finding) {
 	now := time.Now()
 	results := make([]openreports.ReportResult, 0, len(findings))
 	for i := range findings {

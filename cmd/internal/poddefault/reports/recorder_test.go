@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // refused records that a workload of a namespace is refused.
 func refused(r *Recorder, namespace, workload, text string) {
-	r.add(namespace, poddefault.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: workload},
-		[]poddefault.Finding{{Object: compiled("one", 1, ""), Verdict: poddefault.Refused, Text: text}})
+	r.add(namespace, meta.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: workload},
+		[]merge.Finding{{Object: compiled("one", 1, ""), Verdict: merge.Refused, Text: text}})
 }
 
 func TestFindingsWaitUntilTheyAreWritten(t *testing.T) {

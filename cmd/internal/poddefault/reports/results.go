@@ -8,12 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // Values of the enums of the API.
@@ -82,27 +85,27 @@ func timestamp(t time.Time) metav1.Timestamp { return metav1.Timestamp{Seconds: 
 func timeOf(r *openreports.ReportResult) time.Time { return time.Unix(r.Timestamp.Seconds, 0) }
 
 // findingResult is the result for a finding about a workload.
-func findingResult(namespace string, of poddefault.Workload, f *poddefault.Finding, now time.Time) openreports.ReportResult {
+func findingResult(namespace string, of meta.Workload, f *merge.Finding, now time.Time) openreports.ReportResult {
 	r := openreports.ReportResult{
 		Policy: f.Object.Decision(), Rule: auditRule, Category: category, Timestamp: timestamp(now), Description: cut(f.Text),
 		Subjects:   []corev1.ObjectReference{{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: namespace, Name: of.Name}},
 		Properties: map[string]string{dependsOnProperty: f.DependsOn()},
 	}
 	switch f.Verdict {
-	case poddefault.Refused:
+	case merge.Refused:
 		r.Rule, r.Result, r.Severity, r.Scored = refusalRule, fail, high, true
-	case poddefault.WouldApply:
+	case merge.WouldApply:
 		r.Result, r.Severity, r.Scored = pass, info, true
-	case poddefault.WouldNot:
+	case merge.WouldNot:
 		r.Result, r.Severity = warn, medium
-	case poddefault.NotEvaluated:
+	case merge.NotEvaluated:
 		r.Result, r.Severity = fault, low
 	}
 	return r
 }
 
 // conflictResult is the result for a PodDefault with the condition Conflicting.
-func conflictResult(c *poddefault.Compiled, condition *metav1.Condition) openreports.ReportResult {
+func conflictResult(c *plan.Plan, condition *metav1.Condition) openreports.ReportResult {
 	is := c.Identity()
 	return openreports.ReportResult{
 		Policy: c.Decision(), Rule: conflictRule, Category: category, Result: warn, Severity: medium,

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +31,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -75,7 +76,7 @@ func run(t *testing.T, config *rest.Config, leading bool) *running {
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "status-controller", Groups: []string{"system:authenticated"}}
 	leader := newSwitched(leading)
 	log := slog.New(slog.DiscardHandler)
-	watcher, err := poddefault.Watch(store.NewFactory(config, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
+	watcher, err := source.Watch(store.NewFactory(config, log), source.WatchOptions{Recorded: true}, log, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

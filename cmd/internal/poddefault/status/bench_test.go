@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // BenchmarkCompareAll is the worst case: a namespace in which every object sets the
@@ -23,14 +25,14 @@ func BenchmarkCompareAll(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			objects := make([]*poddefault.Compiled, n)
+			objects := make([]*plan.Plan, n)
 			for i := range objects {
 				spec := envSpec("", fmt.Sprint(i))
 				spec.Selector.MatchLabels = map[string]string{"model": fmt.Sprint(i)}
-				objects[i] = poddefault.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint(i)}, Spec: spec})
+				objects[i] = plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprint(i)}, Spec: spec})
 			}
 			for b.Loop() {
-				r := newReconciler(&Controller{log: slog.New(slog.DiscardHandler), overlap: poddefault.OverlapOfCompiled, pace: defaultPace, metrics: m})
+				r := newReconciler(&Controller{log: slog.New(slog.DiscardHandler), overlap: compare.OfPlans, pace: defaultPace, metrics: m})
 				for _, o := range objects {
 					r.set(o)
 				}

@@ -18,7 +18,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -111,7 +110,7 @@ func testClusterRollout(t *testing.T, config *rest.Config, clients kubernetes.In
 		for range n {
 			pods++
 			runPod(t, clients, metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("pod-", pods), Annotations: map[string]string{
-				meta.ClusterMark(name): "1", poddefault.RevisionsAnnotation: meta.ClusterDecision + name + "@" + second,
+				meta.ClusterMark(name): "1", meta.RevisionsAnnotation: meta.ClusterDecision + name + "@" + second,
 			}}, fmt.Sprintf("web-%d-5d8f", pods), fails)
 		}
 	}

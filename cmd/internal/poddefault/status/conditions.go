@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 const (
@@ -28,9 +29,9 @@ const reasonNoRoom = "NoRoomInIndex"
 func (r *reconciler) desired(o *node) []metav1.Condition {
 	var omitted []string
 	if r.room != nil {
-		omitted = r.room.Omitted(o.Compiled)
+		omitted = r.room.Omitted(o.Plan)
 	}
-	conditions := []metav1.Condition{accepted(o.object, r.watcher.Unconnected(o.Compiled), omitted), conflicting(o), uiSelectable(o.object)}
+	conditions := []metav1.Condition{accepted(o.object, r.watcher.Unconnected(o.Plan), omitted), conflicting(o), uiSelectable(o.object)}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = o.Generation()
 		conditions[i].Message = cut(conditions[i].Message)
@@ -80,7 +81,7 @@ func conflictText(n *node, others []*node, places map[*node][]string, more bool)
 	}
 	var parts []string
 	for _, other := range others[:min(len(others), namedOthers)] {
-		parts = append(parts, poddefault.Disagreement(n.Compiled, other.Compiled, places[other], namedPaths))
+		parts = append(parts, compare.Disagreement(n.Plan, other.Plan, places[other], namedPaths))
 	}
 	text := strings.Join(parts, "; ")
 	if unnamed := len(others) - namedOthers; unnamed > 0 {

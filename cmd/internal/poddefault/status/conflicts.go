@@ -225,7 +225,7 @@ func (r *reconciler) disagreements(n *node) (found map[*node][]string, more bool
 						return found, true
 					}
 					if r.meet(n.object, other.node.object) {
-						places := r.overlap(n.Compiled, other.node.Compiled)
+						places := r.overlap(n.Plan, other.node.Plan)
 						if disagree = len(places) > 0; disagree {
 							found[other.node] = places
 						}

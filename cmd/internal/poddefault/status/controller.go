@@ -18,6 +18,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +31,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
@@ -38,7 +41,7 @@ const Name = "poddefault-status"
 // Options configure a controller.
 type Options struct {
 	// Watcher provides the objects. It must run.
-	Watcher *poddefault.Watcher
+	Watcher *source.Watcher
 	// Leader decides which replica runs the controller.
 	Leader  store.Leader
 	Logger  *slog.Logger
@@ -61,14 +64,14 @@ type PodCounter interface {
 // Room tells which objects have no room in the backstop.
 type Room interface {
 	// Omitted returns the namespaces in which an object has no room, sorted.
-	Omitted(*poddefault.Compiled) []string
+	Omitted(*plan.Plan) []string
 	// HandleOmitted calls changed with objects for which Omitted has changed, until remove is called.
 	HandleOmitted(changed func([]types.NamespacedName)) (remove func())
 }
 
-// Controller reconciles statuses while it leads. See [New].
+// Controller reconciles statuses while it leads. See [poddefault.New].
 type Controller struct {
-	watcher                         *poddefault.Watcher
+	watcher                         *source.Watcher
 	leader                          store.Leader
 	pods                            PodCounter // may be nil
 	room                            Room       // may be nil
@@ -79,7 +82,7 @@ type Controller struct {
 	metrics                         *metrics
 	pace                            pace
 	// overlap returns the places where two objects conflict if both select a pod.
-	overlap func(a, b *poddefault.Compiled) []string
+	overlap func(a, b *plan.Plan) []string
 }
 
 // pace limits how often statuses are written.
@@ -117,7 +120,7 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	}
 	c := &Controller{
 		watcher: options.Watcher, leader: options.Leader, pods: options.Pods, room: options.Room, log: options.Logger.With("controller", Name),
-		pace: defaultPace, overlap: poddefault.OverlapOfCompiled,
+		pace: defaultPace, overlap: compare.OfPlans,
 	}
 	var err error
 	if c.podDefaults, err = store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {

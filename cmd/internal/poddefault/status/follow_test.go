@@ -10,20 +10,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // newWatcher returns a watcher that a test fills.
-func newWatcher(t *testing.T) *poddefault.Watcher {
+func newWatcher(t *testing.T) *source.Watcher {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	w, err := poddefault.Watch(store.NewFactory(&rest.Config{}, log), poddefault.WatchOptions{Recorded: true}, log, func() {})
+	w, err := source.Watch(store.NewFactory(&rest.Config{}, log), source.WatchOptions{Recorded: true}, log, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func newWatcher(t *testing.T) *poddefault.Watcher {
 func TestWhatTheWatchTellsIsTakenIn(t *testing.T) {
 	w := newWatcher(t)
 	x, y := podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")
-	w.PodDefaults.Replace([]*poddefault.Compiled{x, y})
+	w.PodDefaults.Replace([]*plan.Plan{x, y})
 	r := newTestReconciler(t)
 	r.watcher = w
 	stop := r.follow(w)
@@ -45,7 +47,7 @@ func TestWhatTheWatchTellsIsTakenIn(t *testing.T) {
 		want []string
 	}{
 		{"what was there before", func() {}, both},
-		{"all are read anew, and one is not there", func() { w.PodDefaults.Replace([]*poddefault.Compiled{x}) }, nil},
+		{"all are read anew, and one is not there", func() { w.PodDefaults.Replace([]*plan.Plan{x}) }, nil},
 		{"it comes back", func() { w.PodDefaults.Set(y) }, both},
 		{"one is deleted", func() { w.PodDefaults.Delete(y.Identity().NamespacedName) }, nil},
 		{"one for namespaces with a label comes", func() {
@@ -79,11 +81,11 @@ func TestNothingIsWrittenBeforeEverythingWasRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		compared := false
-		c.overlap = func(_, _ *poddefault.Compiled) []string { compared = true; return nil }
+		c.overlap = func(_, _ *plan.Plan) []string { compared = true; return nil }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx) }()
-		w.PodDefaults.Replace([]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")})
+		w.PodDefaults.Replace([]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")})
 		w.ClusterPodDefaults.Replace(nil)
 		time.Sleep(time.Minute)
 		if compared {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // defaultMaxFailedPercent is the default of spec.rollout.maxFailedPercent.
@@ -28,7 +30,7 @@ const (
 // health looks at the pods that carry the current revision and that the present step
 // includes. Pods of other revisions do not count, whatever their state, and neither do pods
 // that only say that they carry this one.
-func (r *roller) health(ctx context.Context, c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout) (metav1.Condition, error) {
+func (r *roller) health(ctx context.Context, c *plan.Plan, spec *kubeflowv1alpha1.Rollout) (metav1.Condition, error) {
 	pods, first := census{}, ""
 	options := metav1.ListOptions{LabelSelector: c.Selector().String(), Limit: 500}
 	for {
@@ -41,7 +43,7 @@ func (r *roller) health(ctx context.Context, c *poddefault.Compiled, spec *kubef
 			if mark, _ := c.MarkIn(pod.Annotations); mark.Revision != c.Revision() || pod.DeletionTimestamp != nil {
 				continue
 			}
-			if included, err := poddefault.Includes(ctx, r.watcher, c, &pod.ObjectMeta); err != nil {
+			if included, err := match.Includes(ctx, r.watcher, c, &pod.ObjectMeta); err != nil {
 				return metav1.Condition{}, fmt.Errorf("which pods the step of %s includes: %w", c, err)
 			} else if !included {
 				continue

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,7 +17,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 )
@@ -24,7 +25,7 @@ import (
 // empty.
 type key struct{ namespace, name string }
 
-func keyOf(c *poddefault.Compiled) key { return key{c.Namespace(), c.Name()} }
+func keyOf(c *plan.Plan) key { return key{c.Namespace(), c.Name()} }
 
 func (k key) namespacedName() types.NamespacedName {
 	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
@@ -48,7 +49,7 @@ func compareKeys(a, b key) int {
 // object is an object of the webhook, with data derived from its spec.
 type object struct {
 	key
-	*poddefault.Compiled
+	*plan.Plan
 	// The observed values, or those just written until the watch delivers them.
 	status          *kubeflowv1alpha1.PodDefaultStatus
 	resourceVersion string
@@ -59,7 +60,7 @@ type object struct {
 	rolls    bool // it has spec.rollout
 }
 
-func newObject(c *poddefault.Compiled) *object {
+func newObject(c *plan.Plan) *object {
 	o := &object{key: keyOf(c), claims: claims(c.Spec()), required: required(c.Selector())}
 	var spec kubeflowv1alpha1.PodDefaultSpec
 	if json.Unmarshal(c.Spec(), &spec) == nil {
@@ -89,14 +90,14 @@ func deadIn(rollout *kubeflowv1alpha1.Rollout, current string) (warnings []strin
 }
 
 // with returns the object in a state with the same spec.
-func (o *object) with(c *poddefault.Compiled) *object {
+func (o *object) with(c *plan.Plan) *object {
 	next := *o
-	next.Compiled, next.status, next.resourceVersion = c, c.Status(), c.Identity().ResourceVersion
+	next.Plan, next.status, next.resourceVersion = c, c.Status(), c.Identity().ResourceVersion
 	return &next
 }
 
 // sameSpec reports whether nothing relevant to conditions changed.
-func (o *object) sameSpec(c *poddefault.Compiled) bool {
+func (o *object) sameSpec(c *plan.Plan) bool {
 	return o.Version() == c.Version() && bytes.Equal(o.Spec(), c.Spec())
 }
 
@@ -111,12 +112,12 @@ func (o *object) selects(namespace labels.Set) bool {
 
 // reference returns the reference for events.
 func (o *object) reference() *corev1.ObjectReference {
-	ref := referenceTo(o.Compiled)
+	ref := referenceTo(o.Plan)
 	ref.ResourceVersion = o.resourceVersion
 	return ref
 }
 
-func referenceTo(c *poddefault.Compiled) *corev1.ObjectReference {
+func referenceTo(c *plan.Plan) *corev1.ObjectReference {
 	is := c.Identity()
 	ref := &corev1.ObjectReference{
 		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind,

@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +20,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -62,8 +64,8 @@ func newReconciler(c *Controller) *reconciler {
 }
 
 // follow subscribes the reconciler to changes until stop is called.
-func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
-	objects := store.Handler[*poddefault.Compiled]{Changed: func(changes []store.Change[*poddefault.Compiled]) {
+func (r *reconciler) follow(w *source.Watcher) (stop func()) {
+	objects := store.Handler[*plan.Plan]{Changed: func(changes []store.Change[*plan.Plan]) {
 		for _, c := range changes {
 			if c.Now != nil {
 				r.pending.add(keyOf(c.Now))
@@ -81,7 +83,7 @@ func (r *reconciler) follow(w *poddefault.Watcher) (stop func()) {
 			}
 		}
 	}}
-	reconsider := func(c *poddefault.Compiled) { r.pending.add(keyOf(c)) }
+	reconsider := func(c *plan.Plan) { r.pending.add(keyOf(c)) }
 	removes := []func(){w.Namespaces.Handle(namespaces), w.HandleConnections(reconsider), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
 	if r.room != nil {
 		removes = append(removes, r.room.HandleOmitted(func(changed []types.NamespacedName) {
@@ -132,7 +134,7 @@ func (r *reconciler) observe() bool {
 }
 
 // set adds or replaces an object.
-func (r *reconciler) set(c *poddefault.Compiled) {
+func (r *reconciler) set(c *plan.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := keyOf(c)
@@ -243,7 +245,7 @@ func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration,
 	if next == nil {
 		return wait, nil
 	}
-	version, err := r.patchStatus(ctx, o.Compiled, o.resourceVersion, next)
+	version, err := r.patchStatus(ctx, o.Plan, o.resourceVersion, next)
 	r.metrics.writes.WithLabelValues(result(err)).Inc()
 	r.written(o, next, version, err)
 	switch {
@@ -315,7 +317,7 @@ func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus,
 // patchStatus writes a status unless the object changed in between, because the status
 // would then describe an old spec. It returns the new resourceVersion. It replaces the
 // status as a whole: a merge patch would merge the specs of two revisions.
-func (c *Controller) patchStatus(ctx context.Context, o *poddefault.Compiled, resourceVersion string, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
+func (c *Controller) patchStatus(ctx context.Context, o *plan.Plan, resourceVersion string, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
 	is := o.Identity()
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},

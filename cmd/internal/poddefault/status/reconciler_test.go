@@ -13,6 +13,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +26,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // newTestReconciler has read everything and has a stopped clock.
@@ -39,7 +41,7 @@ func bareReconciler() *reconciler {
 	if err != nil {
 		panic(err) // the registry is new
 	}
-	r := newReconciler(&Controller{log: slog.New(slog.DiscardHandler), overlap: poddefault.OverlapOfCompiled, pace: defaultPace, metrics: m})
+	r := newReconciler(&Controller{log: slog.New(slog.DiscardHandler), overlap: compare.OfPlans, pace: defaultPace, metrics: m})
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r.now = func() time.Time { return at }
 	r.setNamespace("team-a", labels.Set{"team": "a"})
@@ -48,8 +50,8 @@ func bareReconciler() *reconciler {
 }
 
 // podDefault selects pods with the label and sets the variable.
-func podDefault(namespace, name, label, value string) *poddefault.Compiled {
-	return poddefault.Compile(&kubeflowv1alpha1.PodDefault{
+func podDefault(namespace, name, label, value string) *plan.Plan {
+	return plan.Compile(&kubeflowv1alpha1.PodDefault{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "1", Generation: 1},
 		Spec:       envSpec(label, value),
 	})
@@ -62,8 +64,8 @@ func envSpec(label, value string) kubeflowv1alpha1.PodDefaultSpec {
 	}
 }
 
-func clusterPodDefault(name, value string, namespaces *metav1.LabelSelector) *poddefault.Compiled {
-	return poddefault.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
+func clusterPodDefault(name, value string, namespaces *metav1.LabelSelector) *plan.Plan {
+	return plan.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1", Generation: 1},
 		Spec:       sallyportv1alpha1.ClusterPodDefaultSpec{PodDefaultSpec: envSpec("any", value), NamespaceSelector: namespaces},
 	})
@@ -95,21 +97,21 @@ func TestWhoDisagreesWithWhom(t *testing.T) {
 		return out
 	}
 	for name, tc := range map[string]struct {
-		objects []*poddefault.Compiled
+		objects []*plan.Plan
 		then    func(*reconciler)
 		want    []string
 	}{
-		"two that want different values":              {[]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, nil, both("PodDefault team-a/x", "PodDefault team-a/y")},
-		"two that want the same":                      {[]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "1")}, nil, nil},
-		"two of different namespaces":                 {[]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), podDefault("team-b", "y", "p", "2")}, nil, nil},
-		"one for the namespace and one for all":       {[]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), clusterPodDefault("all", "2", nil)}, nil, both("PodDefault team-a/x", "ClusterPodDefault all")},
-		"one for the namespace and one for others":    {[]*poddefault.Compiled{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, nil, nil},
-		"two for all namespaces":                      {[]*poddefault.Compiled{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", teamA)}, nil, both("ClusterPodDefault one", "ClusterPodDefault two")},
-		"two for namespaces that nobody has":          {[]*poddefault.Compiled{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "c"}})}, nil, nil},
-		"one of them goes":                            {[]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(r *reconciler) { r.remove(key{"team-a", "y"}) }, nil},
-		"one of them gives in":                        {[]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(r *reconciler) { r.set(podDefault("team-a", "y", "q", "1")) }, nil},
-		"a namespace gets the label that is selected": {[]*poddefault.Compiled{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(r *reconciler) { r.setNamespace("team-b", labels.Set{"team": "a"}) }, both("PodDefault team-b/x", "ClusterPodDefault a-only")},
-		"a namespace loses it":                        {[]*poddefault.Compiled{podDefault("team-a", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(r *reconciler) { r.setNamespace("team-a", labels.Set{}) }, nil},
+		"two that want different values":              {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, nil, both("PodDefault team-a/x", "PodDefault team-a/y")},
+		"two that want the same":                      {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "1")}, nil, nil},
+		"two of different namespaces":                 {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-b", "y", "p", "2")}, nil, nil},
+		"one for the namespace and one for all":       {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), clusterPodDefault("all", "2", nil)}, nil, both("PodDefault team-a/x", "ClusterPodDefault all")},
+		"one for the namespace and one for others":    {[]*plan.Plan{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, nil, nil},
+		"two for all namespaces":                      {[]*plan.Plan{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", teamA)}, nil, both("ClusterPodDefault one", "ClusterPodDefault two")},
+		"two for namespaces that nobody has":          {[]*plan.Plan{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "c"}})}, nil, nil},
+		"one of them goes":                            {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(r *reconciler) { r.remove(key{"team-a", "y"}) }, nil},
+		"one of them gives in":                        {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(r *reconciler) { r.set(podDefault("team-a", "y", "q", "1")) }, nil},
+		"a namespace gets the label that is selected": {[]*plan.Plan{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(r *reconciler) { r.setNamespace("team-b", labels.Set{"team": "a"}) }, both("PodDefault team-b/x", "ClusterPodDefault a-only")},
+		"a namespace loses it":                        {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(r *reconciler) { r.setNamespace("team-a", labels.Set{}) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTestReconciler(t)
@@ -169,7 +171,7 @@ func TestConditionsSayWhatIsWrong(t *testing.T) {
 	}
 	bad := envSpec("p", "1")
 	bad.Env = append(bad.Env, corev1.EnvVar{Name: "HTTP_PROXY", Value: "secret-3"}) // it fights with itself
-	r.set(poddefault.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "bad", Generation: 2}, Spec: bad}))
+	r.set(plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "bad", Generation: 2}, Spec: bad}))
 	conditions = r.conditionsOf(t, key{"team-a", "bad"})
 	if c := conditions[kubeflowv1alpha1.ConditionAccepted]; c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "spec.env[1].name") || strings.Contains(c.Message, "secret") {
 		t.Errorf("accepted: %+v", c)
@@ -189,7 +191,7 @@ func TestConflictingTellsWhatBecomesOfPods(t *testing.T) {
 	set := func(policy kubeflowv1alpha1.ConflictPolicy, group string) string {
 		b := envSpec("q", "2")
 		b.ConflictPolicy, b.ExclusiveGroup = policy, group
-		r.set(poddefault.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "b", Generation: 2}, Spec: b}))
+		r.set(plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "b", Generation: 2}, Spec: b}))
 		c := r.conditionsOf(t, key{"team-a", "a"})[kubeflowv1alpha1.ConditionConflicting]
 		return string(c.Status) + c.Message
 	}
@@ -205,7 +207,7 @@ func TestConflictingTellsWhatBecomesOfPods(t *testing.T) {
 	}
 	a := envSpec("p", "1")
 	a.ExclusiveGroup = "proxies"
-	r.set(poddefault.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "a", Generation: 2}, Spec: a}))
+	r.set(plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "a", Generation: 2}, Spec: a}))
 	if got := set("", "proxies"); !strings.HasPrefix(got, "False") {
 		t.Error("alternatives are reported:", got)
 	}
@@ -222,8 +224,8 @@ func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 	}
 	r.written(o, next, "2", nil)
 	// The watch delivers the write.
-	read := func(version string, status kubeflowv1alpha1.PodDefaultStatus) *poddefault.Compiled {
-		return poddefault.Compile(&kubeflowv1alpha1.PodDefault{
+	read := func(version string, status kubeflowv1alpha1.PodDefaultStatus) *plan.Plan {
+		return plan.Compile(&kubeflowv1alpha1.PodDefault{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "x", UID: "1", Generation: 1, ResourceVersion: version},
 			Spec:       envSpec("p", "1"), Status: status,
 		})
@@ -315,7 +317,7 @@ func TestWhoIsKeptFollowsFromWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := bareReconciler()
 		defer r.writes.ShutDown()
-		there := map[key]*poddefault.Compiled{}
+		there := map[key]*plan.Plan{}
 		for range rapid.IntRange(1, 150).Draw(t, "changes") {
 			name := fmt.Sprintf("object-%02d", rapid.IntRange(0, 90).Draw(t, "name"))
 			k := key{rapid.SampledFrom([]string{"team-a", "team-b", ""}).Draw(t, "namespace"), name}
@@ -362,16 +364,16 @@ func TestConflictsTakeLittleMemory(t *testing.T) {
 	const most = 8 << 10 // bytes an object
 	for _, many := range []int{1_000, 2_000 * *times} {
 		r := bareReconciler()
-		r.overlap = func(_, b *poddefault.Compiled) []string { // what it takes to find out is not kept
+		r.overlap = func(_, b *plan.Plan) []string { // what it takes to find out is not kept
 			return []string{"env HTTPS_PROXY of " + b.Name(), "env HTTP_PROXY of " + b.Name(), "env NO_PROXY of " + b.Name()}
 		}
-		objects := make([]*poddefault.Compiled, many)
+		objects := make([]*plan.Plan, many)
 		for i := range objects {
 			spec := envSpec(fmt.Sprintf("label-%d", i), fmt.Sprint(i))
 			for _, name := range []string{"HTTPS_PROXY", "NO_PROXY"} {
 				spec.Env = append(spec.Env, corev1.EnvVar{Name: name, Value: fmt.Sprint(i)})
 			}
-			objects[i] = poddefault.Compile(&kubeflowv1alpha1.PodDefault{
+			objects[i] = plan.Compile(&kubeflowv1alpha1.PodDefault{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: fmt.Sprintf("object-%05d", i), UID: "1", Generation: 1}, Spec: spec,
 			})
 		}
@@ -409,7 +411,7 @@ func heap() uint64 {
 func TestComparisonsAreBounded(t *testing.T) {
 	r := newTestReconciler(t)
 	compared := 0
-	r.overlap = func(_, _ *poddefault.Compiled) []string { compared++; return nil }
+	r.overlap = func(_, _ *plan.Plan) []string { compared++; return nil }
 	const many = mostCompared + 100
 	for i := range many {
 		r.set(podDefault("team-a", fmt.Sprint(i), fmt.Sprintf("label-%d", i), fmt.Sprint(i)))

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
@@ -68,7 +69,7 @@ func (h *history) forget(k key) {
 }
 
 // of returns the revisions of an object, as [revision.Of] does.
-func (h *history) of(ctx context.Context, c *poddefault.Compiled) (usable, refused []*revision.Record, err error) {
+func (h *history) of(ctx context.Context, c *plan.Plan) (usable, refused []*revision.Record, err error) {
 	k := keyOf(c)
 	h.mu.Lock()
 	all, stale := h.known[k], h.stale[k]
@@ -103,12 +104,12 @@ func (h *history) put(k key, is types.UID, now *revision.Record) {
 	h.known[k] = all
 }
 
-func ownerOf(c *poddefault.Compiled) revision.Owner {
+func ownerOf(c *plan.Plan) revision.Owner {
 	is := c.Identity()
 	return revision.Owner{Namespace: is.Namespace, UID: is.UID}
 }
 
-func ownerReference(c *poddefault.Compiled) *metav1.OwnerReference {
+func ownerReference(c *plan.Plan) *metav1.OwnerReference {
 	ref := referenceTo(c)
 	return &metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Controller: new(true)}
 }
@@ -116,7 +117,7 @@ func ownerReference(c *poddefault.Compiled) *metav1.OwnerReference {
 // past are the usable revisions of an object while it is reconciled, the latest first.
 type past struct {
 	*history
-	of  *poddefault.Compiled
+	of  *plan.Plan
 	all []*revision.Record
 }
 
@@ -234,7 +235,7 @@ func (p *past) prune(ctx context.Context, current, stable *revision.Record, limi
 
 // record records the current revision, determines the stable one if there is a rollout, and
 // removes revisions beyond the limit.
-func (r *roller) record(ctx context.Context, c *poddefault.Compiled, limit int) (p *past, current, stable *revision.Record, err error) {
+func (r *roller) record(ctx context.Context, c *plan.Plan, limit int) (p *past, current, stable *revision.Record, err error) {
 	usable, refused, err := r.history.of(ctx, c)
 	if err != nil {
 		return nil, nil, nil, err
@@ -291,7 +292,7 @@ const maxToldRefused = 3
 const maxTold = 10_000
 
 // tellRefused records an event for revisions that claim to be the object's and are ignored.
-func (r *roller) tellRefused(c *poddefault.Compiled, refused []*revision.Record) {
+func (r *roller) tellRefused(c *plan.Plan, refused []*revision.Record) {
 	for i, one := range refused {
 		r.mu.Lock()
 		if len(r.told) > maxTold {

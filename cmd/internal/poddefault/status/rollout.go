@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +22,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
@@ -76,7 +77,7 @@ func (r *roller) run(ctx context.Context) {
 		case <-time.After(r.pace.again):
 		}
 	}
-	objects := store.Handler[*poddefault.Compiled]{Changed: func(changes []store.Change[*poddefault.Compiled]) {
+	objects := store.Handler[*plan.Plan]{Changed: func(changes []store.Change[*plan.Plan]) {
 		for _, c := range changes {
 			if c.Now != nil {
 				r.queue.Enqueue(keyOf(c.Now), 0)
@@ -140,7 +141,7 @@ func (r *roller) reconcile(ctx context.Context, k key) (again time.Duration, err
 
 // roll records the revision of an object, moves its rollout, and shows that in the status.
 // Again is when to look again; 0 means when the object changes.
-func (r *roller) roll(ctx context.Context, c *poddefault.Compiled) (again time.Duration, err error) {
+func (r *roller) roll(ctx context.Context, c *plan.Plan) (again time.Duration, err error) {
 	next := c.Status().DeepCopy()
 	if c.Revision() == "" { // too large
 		next.Rollout = nil
@@ -190,7 +191,7 @@ func (r *roller) roll(ctx context.Context, c *poddefault.Compiled) (again time.D
 }
 
 // show writes a status that differs.
-func (r *roller) show(ctx context.Context, c *poddefault.Compiled, next *kubeflowv1alpha1.PodDefaultStatus) error {
+func (r *roller) show(ctx context.Context, c *plan.Plan, next *kubeflowv1alpha1.PodDefaultStatus) error {
 	setReadiness(next, c.Rolls(), c.Revision(), c.Generation())
 	if equality.Semantic.DeepEqual(c.Status(), next) {
 		return nil
@@ -203,7 +204,7 @@ func (r *roller) show(ctx context.Context, c *poddefault.Compiled, next *kubeflo
 // advance computes the state of a rollout over a stable revision: nil if none is in progress,
 // or any more.
 func (r *roller) advance(
-	c *poddefault.Compiled, spec *kubeflowv1alpha1.Rollout, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus,
+	c *plan.Plan, spec *kubeflowv1alpha1.Rollout, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus,
 	health func() (metav1.Condition, error),
 ) (state *sallyportv1alpha1.RevisionRollout, again time.Duration, err error) {
 	if stable.Name == c.Revision() {
@@ -260,7 +261,7 @@ func (r *roller) advance(
 
 // tellSteps records an event for each new step, and for the end of a rollout. State is nil at
 // the end, and stable then the revision that was rolled out or the one before.
-func (r *roller) tellSteps(c *poddefault.Compiled, before, state *sallyportv1alpha1.RevisionRollout, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus) {
+func (r *roller) tellSteps(c *plan.Plan, before, state *sallyportv1alpha1.RevisionRollout, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus) {
 	tell := func(kind, reason, format string, args ...any) {
 		r.recorder.Eventf(referenceTo(c), nil, kind, reason, "Roll", format, args...)
 	}

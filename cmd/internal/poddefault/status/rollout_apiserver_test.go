@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -93,7 +95,7 @@ func (r *rolling) awaitStep(step int32) *kubeflowv1alpha1.PodDefault {
 	r.t.Helper()
 	return r.await(fmt.Sprint("step ", step), func(pd *kubeflowv1alpha1.PodDefault) bool {
 		return pd.Status.Rollout != nil && pd.Status.Rollout.Step == step &&
-			pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+			pd.Status.CurrentRevision == plan.RevisionOf(plan.Meaning(&pd.Spec))
 	})
 }
 
@@ -271,7 +273,7 @@ func testRefusals(t *testing.T, r *rolling) {
 func (r *rolling) runPod(name string, workload int, revision string, fails bool) {
 	r.t.Helper()
 	runPod(r.t, r.clients, metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Annotations: map[string]string{
-		meta.Mark(r.name): "1", poddefault.RevisionsAnnotation: r.name + "@" + revision,
+		meta.Mark(r.name): "1", meta.RevisionsAnnotation: r.name + "@" + revision,
 	}}, fmt.Sprintf("web-%d-5d8f", workload), fails)
 }
 
@@ -290,7 +292,7 @@ func testRollout(t *testing.T, r *rolling) {
 	// The next revision is there already, as if the response to its creation had been lost.
 	spec := r.get().Spec
 	spec.Env[0].Value = "two"
-	r.write(revision.New(r.owner(), metav1.NamespaceDefault, poddefault.Meaning(&spec), 2))
+	r.write(revision.New(r.owner(), metav1.NamespaceDefault, plan.Meaning(&spec), 2))
 
 	// The rollout comes with the change.
 	r.patch(`{` + variable("two") + `,"rollout":{"steps":[{"percent":10},{"percent":50},{"percent":100}]}}`)
@@ -393,7 +395,7 @@ func testRollout(t *testing.T, r *rolling) {
 	for _, value := range []string{"three", "four", "five"} {
 		r.patch(`{` + variable(value) + `}`)
 		r.await("revision "+value, func(pd *kubeflowv1alpha1.PodDefault) bool {
-			return pd.Status.ObservedGeneration == pd.Generation && pd.Status.CurrentRevision == poddefault.RevisionOf(poddefault.Meaning(&pd.Spec))
+			return pd.Status.ObservedGeneration == pd.Generation && pd.Status.CurrentRevision == plan.RevisionOf(plan.Meaning(&pd.Spec))
 		})
 		if n := count(r.newPods(value)); n != workloads {
 			t.Errorf("%s: %d of %d workloads", value, n, workloads)

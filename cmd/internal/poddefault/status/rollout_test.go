@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +16,6 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
@@ -26,8 +27,8 @@ func TestStepsOfARollout(t *testing.T) {
 	healthy := metav1.Condition{Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionTrue, Reason: reasonRunning}
 	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
 	stable := envSpec("use", "stable")
-	first, current := poddefault.Meaning(&stable), envSpec("use", "current")
-	hash, stableHash := poddefault.RevisionOf(poddefault.Meaning(&current)), poddefault.RevisionOf(first)
+	first, current := plan.Meaning(&stable), envSpec("use", "current")
+	hash, stableHash := plan.RevisionOf(plan.Meaning(&current)), plan.RevisionOf(first)
 	for what, c := range map[string]struct {
 		change  func(pd *stepped)
 		health  metav1.Condition
@@ -100,7 +101,7 @@ func TestStepsOfARollout(t *testing.T) {
 			pd.state = &sallyportv1alpha1.RevisionRollout{Revision: hash, Step: 1, StepStartTime: at(30 * time.Second)}
 			c.change(pd)
 			r := &roller{Controller: &Controller{log: slog.New(slog.DiscardHandler), pace: defaultPace}, now: func() time.Time { return now }, recorder: events.NewFakeRecorder(10)}
-			compiled := poddefault.Compile(pd.PodDefault)
+			compiled := plan.Compile(pd.PodDefault)
 			o := revision.New(ownerReference(compiled), "team-a", first, 1)
 			o.Rollout = pd.state
 			next := compiled.Status().DeepCopy()

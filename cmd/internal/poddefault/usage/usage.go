@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,7 +24,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 )
 
 // Verb is the verb that a ServiceAccount needs.
@@ -46,7 +47,7 @@ const (
 	maxAnswers     = 20_000
 )
 
-// Checker implements [poddefault.UsageChecker]. It is safe for concurrent use.
+// Checker implements [use.Asker]. It is safe for concurrent use.
 type Checker struct {
 	authorizer Authorizer
 	now        func() time.Time
@@ -70,8 +71,8 @@ type answer struct {
 	until   time.Time
 }
 
-// MayNot implements [poddefault.UsageChecker].
-func (c *Checker) MayNot(ctx context.Context, namespace, account string, objects []*poddefault.Compiled) ([]*poddefault.Compiled, error) {
+// MayNot implements [use.Asker].
+func (c *Checker) MayNot(ctx context.Context, namespace, account string, objects []*plan.Plan) ([]*plan.Plan, error) {
 	allowed := make([]bool, len(objects))
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -88,7 +89,7 @@ func (c *Checker) MayNot(ctx context.Context, namespace, account string, objects
 	if err := group.Wait(); err != nil {
 		return nil, admission.Unavailable(fmt.Errorf("asking whether the ServiceAccount %s/%s may use PodDefaults: %w", namespace, account, err), time.Second)
 	}
-	var denied []*poddefault.Compiled
+	var denied []*plan.Plan
 	for i, object := range objects {
 		if !allowed[i] {
 			denied = append(denied, object)
@@ -98,7 +99,7 @@ func (c *Checker) MayNot(ctx context.Context, namespace, account string, objects
 }
 
 // ask asks the API server once for all calls that want to know the same.
-func (c *Checker) ask(ctx context.Context, namespace, account string, object *poddefault.Compiled) (bool, error) {
+func (c *Checker) ask(ctx context.Context, namespace, account string, object *plan.Plan) (bool, error) {
 	q := question{account, object.String()}
 	result := c.flights.DoChan(namespace+"\n"+q.account+"\n"+q.object, func() (any, error) {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestReview)
@@ -128,7 +129,7 @@ func userOf(namespace, account string) *authenticationv1.UserInfo {
 	}
 }
 
-func access(object *poddefault.Compiled) *authorizationv1.ResourceAttributes {
+func access(object *plan.Plan) *authorizationv1.ResourceAttributes {
 	out := &authorizationv1.ResourceAttributes{
 		Verb: Verb, Group: kubeflowv1alpha1.GroupName, Version: kubeflowv1alpha1.Version, Resource: kubeflowv1alpha1.PodDefaultResource,
 		Namespace: object.Namespace(), Name: object.Name(),

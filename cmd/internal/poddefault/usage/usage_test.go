@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -47,19 +51,19 @@ func (a *authorizer) May(ctx context.Context, user *authenticationv1.UserInfo, a
 	return a.allows[user.Username+" "+access.Name], "", a.err
 }
 
-func podDefault(t *testing.T, name, spec string) *poddefault.Compiled {
+func podDefault(t *testing.T, name, spec string) *plan.Plan {
 	t.Helper()
 	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: "u", ResourceVersion: "7"}}
 	if err := yaml.UnmarshalStrict([]byte("{selector: {}, "+spec+"}"), &pd.Spec); err != nil {
 		t.Fatal(err)
 	}
-	return poddefault.Compile(pd)
+	return plan.Compile(pd)
 }
 
 // review asks the webhook with usage: Check.
-func review(t *testing.T, checker poddefault.UsageChecker, spec string, objects ...*poddefault.Compiled) (*admission.Response, error) {
+func review(t *testing.T, checker use.Asker, spec string, objects ...*plan.Plan) (*admission.Response, error) {
 	t.Helper()
-	index := poddefault.NewIndex()
+	index := source.NewIndex()
 	index.SetNamespace("team-a", nil)
 	for _, c := range objects {
 		index.Set(c)
@@ -72,7 +76,7 @@ func review(t *testing.T, checker poddefault.UsageChecker, spec string, objects 
 	}
 	handler := webhook.Handler
 	if checker != nil {
-		handler = poddefault.CheckUsage(handler, checker)
+		handler = use.With(handler, checker)
 	}
 	req := &admissionv1.AdmissionRequest{UID: "u", Namespace: "team-a", Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}}
 	req.Object.Raw = []byte(`{"metadata":{"name":"p"},"spec":{` + spec + `"containers":[{"name":"main","image":"i"}]}}`)
@@ -131,7 +135,7 @@ func TestTheRightToAClusterPodDefaultIsTheClusters(t *testing.T) {
 	cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}}
 	cpd.Spec.ServiceAccountName = "x"
 	a := &authorizer{}
-	resp, err := review(t, New(a), "", poddefault.CompileCluster(cpd))
+	resp, err := review(t, New(a), "", plan.CompileCluster(cpd))
 	if err != nil || resp.Allowed || !strings.Contains(resp.Status.Message, "kubectl auth can-i use clusterpoddefaults.sallyport.io/mirror --as") {
 		t.Errorf("%v %+v", err, resp)
 	}
@@ -152,7 +156,7 @@ func TestNoAnswerIsAFault(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := New(&authorizer{waiting: make(chan struct{})}).MayNot(ctx, "team-a", "default", []*poddefault.Compiled{pd}); err == nil {
+	if _, err := New(&authorizer{waiting: make(chan struct{})}).MayNot(ctx, "team-a", "default", []*plan.Plan{pd}); err == nil {
 		t.Error("it answers although the call has ended")
 	}
 }
@@ -166,7 +170,7 @@ func TestAnswersAreSharedAndForgotten(t *testing.T) {
 	var group sync.WaitGroup
 	var denied atomic.Int32
 	ask := func() {
-		if d, err := c.MayNot(t.Context(), "team-a", "default", []*poddefault.Compiled{pd}); err != nil || len(d) > 0 {
+		if d, err := c.MayNot(t.Context(), "team-a", "default", []*plan.Plan{pd}); err != nil || len(d) > 0 {
 			denied.Add(1)
 		}
 	}

@@ -211,7 +211,7 @@ func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []s
 	}
 	marks := func(pod *corev1.Pod) map[string]string {
 		out := map[string]string{}
-		for _, m := range poddefault.Marks(pod.Annotations) {
+		for _, m := range meta.Marks(pod.Annotations) {
 			out[m.Title(got.Namespace)] = m.Revision
 		}
 		return out

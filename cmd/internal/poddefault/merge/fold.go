@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// ErrNoPod says that what should be a pod has no spec, or containers that are not objects.
+var ErrNoPod = errors.New("not a pod")
+
+// A Folding folds objects into one pod, as often as objects are dropped. The pod's metadata
+// and bounds are parameters, because they would not stay on the stack beside raw.
+type Folding struct {
+	Raw       []byte
+	LeftAlone *LeftAlone
+}
+
+// Settle folds the matched objects into the pod, and anew without an object that Skip, or a
+// rule of the finished pod, drops: at most once for each. An error is [ErrNoPod], an
+// [*excess], or a fault; with an excess, the merge so far is returned too.
+func (f *Folding) Settle(md *meta.Metadata, b *meta.Budget, of match.Match) (*Merge, error) {
+	skipped := skippedBefore(of, md, b)
+	for {
+		m, err := f.fold(md, b, of, skipped)
+		if err != nil {
+			return m, err
+		}
+		if m.dropped == nil {
+			return m, f.alternatives(md, b, m, of)
+		}
+		skipped = append(skipped, skip{object: m.dropped.object, conflict: m.dropped,
+			reason: strings.TrimPrefix(m.dropped.text, m.dropped.object.String()+": ")})
+	}
+}
+
+// fold folds the matched objects, except skipped ones, into a copy of the pod.
+func (f *Folding) fold(md *meta.Metadata, b *meta.Budget, of match.Match, skipped []skip) (*Merge, error) {
+	pod, ok := podstate.Read(f.Raw, *md, of.Objects, b.Another())
+	if !ok {
+		return nil, ErrNoPod
+	}
+	m := MergeAll(pod, of, skipped, f.LeftAlone)
+	*b = pod.Bounds
+	return m, m.Beyond()
+}
+
+// alternatives denies a pod that selects two objects of an exclusive group. One that is
+// skipped, with and without the others, does not count.
+func (f *Folding) alternatives(md *meta.Metadata, b *meta.Budget, m *Merge, of match.Match) error {
+	groups := map[string][]*plan.Plan{}
+	for _, c := range of.Objects {
+		if c.Group != "" && !c.Audit && c.Problem() == nil {
+			groups[c.Group] = append(groups[c.Group], c)
+		}
+	}
+	for _, members := range groups {
+		if len(members) < 2 {
+			delete(groups, members[0].Group)
+		}
+	}
+	first := map[string]*plan.Plan{}
+	for _, c := range of.Objects {
+		if groups[c.Group] == nil || c.Audit || c.Problem() != nil {
+			continue
+		}
+		applies := plan.IsIn(m.Applied, c)
+		if !applies {
+			alone := of
+			alone.Objects = nil
+			for _, other := range of.Objects {
+				if other.Group != c.Group || other == c {
+					alone.Objects = append(alone.Objects, other)
+				}
+			}
+			without, err := f.Settle(md, b, alone)
+			if err != nil {
+				return err
+			}
+			applies = plan.IsIn(without.Applied, c)
+		}
+		switch {
+		case applies && first[c.Group] == nil:
+			first[c.Group] = c
+		case applies:
+			m.conflict(conflict{object: c, opponent: first[c.Group], way: "choose one of the alternatives"},
+				"%s are alternatives of the exclusive group %s, and the pod selects both", plan.Both(first[c.Group], c), c.Group)
+		}
+	}
+	return nil
+}
+
+// AddedLabels returns the labels that the objects add to the pod.
+func (m *Merge) AddedLabels() (added []meta.Entry) {
+	if m == nil || len(m.labels) == 0 {
+		return nil
+	}
+	for _, e := range m.entries {
+		if e.field == labelsField {
+			added = append(added, e.entry)
+		}
+	}
+	return added
+}
+
+// DenyFurther denies a pod whose labels would select yet another object that does not allow
+// exclusion, because of labels of objects that only such labels have selected.
+func (m *Merge) DenyFurther(s *match.Matcher, source match.Source, of match.Match) (match.Match, error) {
+	out, more, err := s.ByStored(source, of, m.AddedLabels())
+	for _, c := range more {
+		by := m.selecting(c)
+		m.conflict(conflict{object: c, opponent: by, way: "create the pod with the labels that select it"},
+			"%s is selected by labels that %s adds, which itself is selected only by added labels", c, holderName(by))
+	}
+	return out, err
+}
+
+// selecting returns the last object that adds a label by which another one selects pods.
+func (m *Merge) selecting(c *plan.Plan) *plan.Plan {
+	requirements, _ := c.Selector().Requirements()
+	for _, e := range slices.Backward(m.entries) {
+		if e.field == labelsField && slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == e.entry.Key }) {
+			return e.origin
+		}
+	}
+	return nil
+}
+
+// A skip is an object that is skipped because of a conflict.
+type skip struct {
+	object *plan.Plan
+	reason string
+	// conflict is nil if an earlier call has decided it.
+	conflict *conflict
+}

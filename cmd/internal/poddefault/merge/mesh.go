@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"slices"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+)
+
+// readMesh reads which containers are left alone because they are a mesh's. The only
+// container of a pod is the application whatever its name: Istio's gateways and ztunnel.
+func (m *Merge) readMesh() {
+	own := 0
+	for i := range m.Pod.App {
+		if name := m.Pod.App[i].Name; !m.isInjected(name) && !m.leftOut.Has(name) {
+			own++
+		}
+	}
+	if own != 1 {
+		m.mesh = m.leftAlone.Mesh
+	}
+}
+
+// passOver warns of objects that reach no container because those that they select are a
+// mesh's. Such an object that adds nothing else is not applied.
+func (m *Merge) passOver() {
+	if !slices.ContainsFunc(m.Pod.App, func(t podstate.Container) bool { return slices.Contains(m.mesh, t.Name) }) {
+		return
+	}
+	for _, c := range m.Applied {
+		if !c.ReachesContainers() {
+			continue
+		}
+		reached, passed := false, ""
+		m.pickedFrom(c, func(t *podstate.Container) {
+			switch {
+			case m.picks(c, t, m.mesh):
+				reached = true
+			case passed == "" && slices.Contains(m.mesh, t.Name) && m.selects(c, t, nil):
+				passed = t.Name
+			}
+		})
+		if reached || passed == "" {
+			continue
+		}
+		m.warn("%s: container %s gets nothing from it, and no other container does: %s is a mesh's (the setting meshContainers)", c, passed, passed)
+		if c.OnlyContainers() {
+			m.passed = append(m.passed, c)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"slices"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// A place is an element of a list, a key of a map, or a field: of the pod, or of any container.
+type place struct{ list, key string }
+
+// workOfRival is the cost of recording one place, including memory.
+const workOfRival = 64
+
+// An override is what an object wants at a place where it replaces what it finds.
+type override struct {
+	index int // of the object
+	value jsontext.Value
+}
+
+// replacedSince reports whether the pod was injected by the object before, and a later object
+// that replaces what it finds wants what the pod has at the place: then that object has
+// replaced the value of this one, which found nothing to conflict with. A forged mark gains
+// nothing, because that object's value is stored either way.
+func (m *Merge) replacedSince(c *plan.Plan, at place, t *podstate.Container, excluded []string, agrees func(later jsontext.Value) bool) bool {
+	if !m.Pod.Annotations.Has(c.MarkKey) {
+		return false
+	}
+	if m.overriders == nil {
+		m.overriders = m.readOverriders()
+	}
+	return slices.ContainsFunc(m.overriders[at], func(o override) bool {
+		return o.index > m.index && (t == nil || m.picks(m.Applied[o.index], t, excluded)) && agrees(o.value)
+	})
+}
+
+// readOverriders returns what objects want at each place where they replace what they find.
+func (m *Merge) readOverriders() map[place][]override {
+	out := map[place][]override{}
+	b := &m.Pod.Bounds
+	for i, c := range m.Applied {
+		if c.Template != nil { // its turn is still to come
+			c = m.filled(c, func(*field.Path, string) {})
+		}
+		add := func(list, key string, value jsontext.Value) {
+			if b.Did(workOfRival); !b.Spent() {
+				out[place{list, key}] = append(out[place{list, key}], override{i, value})
+			}
+		}
+		values := func(list string, values []plan.FieldValue) {
+			for j := range values {
+				if f := &values[j]; f.Rule.Policy(c) == kubeflowv1alpha1.ConflictOverride {
+					add(list, jsonpatch.Pointer(f.Tokens...), f.Value)
+				}
+			}
+		}
+		values(plan.PodValues, c.PodValues)
+		values(plan.ContainerValues, c.ContainerValues)
+		if c.Policy != kubeflowv1alpha1.ConflictOverride {
+			continue
+		}
+		c.EachList(func(id string, items []plan.Item) {
+			for _, w := range items {
+				add(id, w.Key, w.Value)
+			}
+		})
+		for _, a := range c.Annotations {
+			add(plan.AnnotationsMap, a.Key, jsontext.Value(a.Value))
+		}
+	}
+	return out
+}

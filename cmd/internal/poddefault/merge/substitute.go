@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+)
+
+// fill returns the object with placeholders replaced by the values that the pod has so far,
+// or nil if it lacks one. A missing or empty label is a conflict, because an empty subPath would mean the whole volume. So
+// is an invalid label value, because the API server has not validated the pod yet.
+func (m *Merge) fill(c *plan.Plan) *plan.Plan {
+	ok := true
+	filled := m.filled(c, func(path *field.Path, what string) {
+		ok = false
+		m.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
+	})
+	if !ok {
+		m.unfilled = append(m.unfilled, c)
+		return nil
+	}
+	return filled
+}
+
+// filled is fill, which calls missing for each placeholder without a value.
+func (m *Merge) filled(c *plan.Plan, missing func(path *field.Path, what string)) *plan.Plan {
+	m.Pod.Bounds.Did(c.Size)
+	spec := c.Template.DeepCopy()
+	isValue := meta.Remembering(validation.IsValidLabelValue)
+	meta.Texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
+		found, _ := meta.PlaceholdersIn(*text)
+		if len(found) == 0 {
+			return
+		}
+		var out strings.Builder
+		end := 0
+		for _, p := range found {
+			value, what := m.namespace, "the namespace"
+			if p.Label != "" {
+				value, _, _ = m.label(p.Label)
+				what = "the label " + p.Label
+			}
+			if value == "" || !isValue(value) {
+				missing(path, what)
+			}
+			out.WriteString((*text)[end:p.Start])
+			out.WriteString(value)
+			end = p.End
+		}
+		out.WriteString((*text)[end:])
+		*text = out.String()
+	})
+	return c.FilledWith(spec)
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan compiles PodDefaults and ClusterPodDefaults: what an object selects, what it adds, in
+// which order and with which policy, and which revision of it pods get during a rollout.
+//
+// In goes an object; out comes a [Plan], which never changes. It knows no pod and no cluster.
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// Plan is a PodDefault or ClusterPodDefault ready for injection, with parsed
+// selector and encoded additions. It is immutable. See [Compile] and [CompileCluster].
+//
+// Additions are computed when a pod first selects the object. Until then the spec is
+// held as JSON: of thousands of objects, most are never selected, and the garbage
+// collector would scan all their parts again and again.
+type Plan struct {
+	Head
+	packed    []byte // JSON; nil if too large for any pod
+	unpacking sync.Once
+	*Additions
+}
+
+// A Head names an object and the pods it selects.
+type Head struct {
+	namespace, name, ResourceVersion string // empty namespace: cluster-scoped
+	UID                              types.UID
+	generation                       int64
+	changed                          int64  // see ChangedAt, in seconds
+	title                            string // for messages; unique
+	decision                         string // the object's name in [meta.DecisionsAnnotation]
+	version                          string // see Version
+	revision                         string // see Revision
+
+	selector     labels.Selector // nil if invalid
+	namespaces   labels.Selector // for a ClusterPodDefault; nil selects all
+	problem      error           // why the object can never work; nil if it can
+	connects     *connections    // nil if it selects no Secrets
+	allowExclude bool
+	Credentials  bool // see bringsCredentials
+	Audit        bool
+	priority     int32
+	Policy       kubeflowv1alpha1.ConflictPolicy // empty: Kubeflow
+	Group        string                          // of alternatives; empty for none
+	Labels       []meta.Entry                    // added by the object
+	Size         int                             // JSON size of the spec
+	forms        string                          // see UISelectable
+	status       kubeflowv1alpha1.PodDefaultStatus
+	rolls        *kubeflowv1alpha1.Rollout // spec.rollout; nil if there is none
+	Record       *revision.Record          // of the stable revision, from which rollout follows; may be nil
+	Rollout      *Rollout                  // nil if none is in progress
+	// namespaceSelector is the namespaces' as written.
+	namespaceSelector *metav1.LabelSelector
+}
+
+// Additions are what an object adds to pods.
+type Additions struct {
+	Unreadable error               // a fault: additions unknown
+	MarkKey    string              // annotation for an applied object
+	Marks      jsonpatch.Operation // adds it to a pod that has annotations
+
+	Env, EnvFrom, VolumeMounts        []Item
+	Twins                             []string // of the volumeMounts' paths, see [twinOf]
+	Volumes, Tolerations, PullSecrets []Item
+	InitContainers, Containers        []Item
+	Annotations                       []meta.Entry
+	StrayMounts                       []string // volumes used here but not part of the object
+
+	// Fields that most pods are not read for.
+	Target                     *kubeflowv1alpha1.ContainerSelector
+	positions                  []kubeflowv1alpha1.ContainerPosition
+	PodLists, ContainerLists   []FieldList
+	PodValues, ContainerValues []FieldValue
+	NodeTerms                  []jsontext.Value
+	Resources                  []Quantity
+	overwrites                 bool                             // a field overwrites without a policy
+	Clashes                    bool                             // see foresee.go
+	Template                   *kubeflowv1alpha1.PodDefaultSpec // to fill in for each pod
+}
+
+// An Item is one element of a list of the pod.
+type Item struct {
+	Key    string // merge key, see listKind
+	Value  jsontext.Value
+	Origin *Plan // nil for the pod's own
+}
+
+// Compile prepares a PodDefault of which no rollout is in progress. An object that can never
+// work is compiled too, so that pods can name it where it would have been applied: see
+// [Plan.Problem].
+func Compile(pd *kubeflowv1alpha1.PodDefault) *Plan { return Pack(pd, nil, nil).Unpack() }
+
+// CompileCluster prepares a ClusterPodDefault, like [Compile].
+func CompileCluster(cpd *sallyportv1alpha1.ClusterPodDefault) *Plan {
+	return PackCluster(cpd, nil, nil).Unpack()
+}
+
+// With returns the object with the state that its revisions give its rollout.
+func (c *Plan) With(revisions revision.Source) *Plan { return c.Restaged(revisions).Unpack() }
+
+// Pack is [Compile] for an object that an [source.Index] unpacks when a pod first selects it.
+// Before is the object as known so far, or nil.
+func Pack(pd *kubeflowv1alpha1.PodDefault, before *Plan, revisions revision.Source) *Plan {
+	const kind = "PodDefault "
+	c := &Plan{}
+	c.title = kind + pd.Namespace + "/" + pd.Name
+	c.namespace, c.name = c.title[len(kind):len(kind)+len(pd.Namespace)], c.title[len(c.title)-len(pd.Name):]
+	c.decision, c.allowExclude = c.name, true
+	c.pack(&pd.ObjectMeta, &pd.Spec, &pd.Status, nil, nil)
+	c.Stage(revisions, before)
+	return c
+}
+
+// PackCluster is [Pack] for a ClusterPodDefault.
+func PackCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Plan, revisions revision.Source) *Plan {
+	c := &Plan{}
+	c.title, c.decision = "ClusterPodDefault "+cpd.Name, meta.ClusterDecision+cpd.Name
+	c.name, c.allowExclude = c.decision[len(meta.ClusterDecision):], cpd.Spec.AllowExclude
+	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, &cpd.Status, cpd.Spec.NamespaceSelector, validate.ClusterSpec(&cpd.Spec, field.NewPath("spec")))
+	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+		// An invalid selector is among the problems.
+		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {
+			c.namespaces = labels.Nothing()
+		}
+	}
+	c.Stage(revisions, before)
+	return c
+}
+
+// pack fills in the fields common to both kinds. Errs are the problems specific to this
+// kind.
+func (c *Plan) pack(
+	md *metav1.ObjectMeta, spec *kubeflowv1alpha1.PodDefaultSpec, status *kubeflowv1alpha1.PodDefaultStatus,
+	namespaces *metav1.LabelSelector, errs field.ErrorList,
+) {
+	uid, version := string(md.UID), versionOf(md.UID, &spec.Selector, namespaces)
+	c.packed = meta.EncodedSpec(spec)
+	c.Size, c.Credentials = len(c.packed), bringsCredentials(c.packed)
+	tooMuch := validate.Limits(spec, c.Size, field.NewPath("spec"))
+	name := ""
+	if len(tooMuch) == 0 {
+		name = RevisionOf(meaning(c.packed, namespaces, c.Cluster() && c.allowExclude))
+	}
+	// One allocation: the garbage collector would scan each string separately.
+	all := md.ResourceVersion + uid + version + name
+	c.ResourceVersion, all = all[:len(md.ResourceVersion)], all[len(md.ResourceVersion):]
+	c.UID, all = types.UID(all[:len(uid)]), all[len(uid):]
+	c.version, c.revision = all[:len(version)], all[len(version):]
+	c.generation, c.changed, c.namespaceSelector = md.Generation, changedAt(md), namespaces
+	c.priority, c.Policy, c.Audit = spec.Priority, meta.PolicyOf(spec), spec.Mode == kubeflowv1alpha1.ModeAudit
+	c.Group, c.connects, c.rolls = spec.ExclusiveGroup, connectionsOf(spec), spec.Rollout.DeepCopy()
+	c.forms, c.status = validate.UISelectable(&spec.Selector), compact(status)
+	c.Labels = meta.Entries(spec.Labels)
+	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
+		c.selector = selector
+	}
+	if len(tooMuch) > 0 {
+		c.problem = problemOf(append(tooMuch, errs...))
+		c.packed, c.Additions = nil, c.onlyMark() // too large for any pod, so too large to keep
+		return
+	}
+	c.problem = problemOf(append(validate.Errors(spec), errs...))
+}
+
+// Unpack computes the additions once and returns the object. An [source.Index] returns
+// unpacked objects.
+func (c *Plan) Unpack() *Plan {
+	c.unpacking.Do(func() {
+		if c.packed == nil {
+			return
+		}
+		c.Additions = c.onlyMark()
+		spec := &kubeflowv1alpha1.PodDefaultSpec{}
+		if err := json.Unmarshal(c.packed, spec); err != nil { // encoded by this program
+			c.Unreadable = fmt.Errorf("%s cannot be read: %w", c, err)
+			return
+		}
+		c.Annotations = meta.Entries(spec.Annotations)
+		c.compileSpec(spec)
+		if spec.Substitute && meta.HasPlaceholders(spec) {
+			c.Template = spec
+		}
+		c.StrayMounts = validate.StrayMounts(spec)
+	})
+	return c
+}
+
+func (c *Plan) MarkOf() string {
+	if c.Cluster() {
+		return meta.ClusterMark(c.name)
+	}
+	return meta.Mark(c.name)
+}
+
+// onlyMark returns additions that so far are only the mark.
+func (c *Plan) onlyMark() *Additions {
+	mark := c.MarkOf()
+	return &Additions{MarkKey: mark, Marks: jsonpatch.Operation{
+		Op: jsonpatch.Add, Path: AnnotationsPath + jsonpatch.Pointer(mark), Value: meta.Quote(c.ResourceVersion),
+	}}
+}
+
+// longestProblem limits the bytes of a reported problem, which may contain the invalid
+// value.
+const longestProblem = 1 << 10
+
+// problemOf returns the first of the errors; nil if there are none.
+func problemOf(errs field.ErrorList) error {
+	problems := make([]error, 0, min(len(errs), meta.MaxTold))
+	for _, each := range errs[:cap(problems)] {
+		var problem error = each
+		if text := each.Error(); len(text) > longestProblem {
+			problem = errors.New(strings.ToValidUTF8(text[:longestProblem], "") + "...")
+		}
+		problems = append(problems, problem)
+	}
+	return errors.Join(problems...)
+}
+
+// compileSpec encodes the additions.
+func (c *Plan) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
+	c.Env = compileList(c, EnvKind, spec.Env)
+	c.EnvFrom = compileList(c, EnvFromKind, spec.EnvFrom)
+	c.VolumeMounts = compileList(c, MountKind, spec.VolumeMounts)
+	c.Twins = make([]string, len(c.VolumeMounts))
+	for i, mount := range c.VolumeMounts {
+		c.Twins[i] = twinOf(mount.Key)
+	}
+	c.Volumes = compileList(c, VolumeKind, spec.Volumes)
+	c.Tolerations = compileList(c, TolerationKind, spec.Tolerations)
+	c.PullSecrets = compileList(c, PullSecretKind, spec.ImagePullSecrets)
+	c.InitContainers = compileList(c, ContainerKind, spec.InitContainers)
+	c.Containers = compileList(c, ContainerKind, spec.Sidecars)
+	c.positions = spec.Positions
+	c.compileFields(spec)
+	c.Clashes = c.mayClash()
+}
+
+// FilledWith returns the object with a spec whose placeholders are filled in.
+func (c *Plan) FilledWith(spec *kubeflowv1alpha1.PodDefaultSpec) *Plan {
+	filled := &Plan{Head: c.Head, Additions: &Additions{MarkKey: c.MarkKey, Marks: c.Marks, Annotations: c.Annotations, StrayMounts: c.StrayMounts}}
+	filled.compileSpec(spec)
+	return filled
+}
+
+// Enforced returns the object without mode Audit.
+func (c *Plan) Enforced() *Plan {
+	out := &Plan{Head: c.Head, Additions: c.Additions}
+	out.Audit = false
+	return out
+}
+
+// Problem returns why the object can never work, or nil.
+func (c *Plan) Problem() error { return c.problem }
+
+// Name returns the object's name.
+func (c *Plan) Name() string { return c.name }
+
+// Namespace returns the object's namespace, or "" for a ClusterPodDefault.
+func (c *Plan) Namespace() string { return c.namespace }
+
+// Cluster reports whether the object is a ClusterPodDefault.
+func (c *Plan) Cluster() bool { return c.namespace == "" }
+
+// String names the object in messages: "PodDefault team-a/proxy".
+func (c *Plan) String() string { return c.title }
+
+// compileList encodes the elements. The first element with a key wins. [validate.Spec] reports
+// where that is wrong.
+func compileList[T any](c *Plan, kind *ListKind, values []T) []Item {
+	if len(values) == 0 {
+		return nil
+	}
+	items := make([]Item, 0, len(values))
+	seen := make(map[string]bool, len(values))
+	for i := range values {
+		value := Encode(&values[i])
+		added := Item{Key: string(kind.keyOf(value)), Value: value, Origin: c}
+		if !seen[added.Key] {
+			seen[added.Key] = true
+			items = append(items, added)
+		}
+	}
+	return items
+}
+
+// Encode returns the JSON of a part of a PodDefault, without the empty structs that
+// encoding/json cannot omit.
+func Encode(value any) []byte {
+	out, err := json.Marshal(value)
+	if err != nil { // values decoded from JSON can be encoded
+		return []byte("null")
+	}
+	return slices.Clip(withoutEmpty(out))
+}
+
+// Version identifies the parts of an object that select pods. It changes with the
+// selectors, and when the object is deleted and recreated.
+func (c *Plan) Version() string { return c.version }
+
+func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
+	buffer := meta.Encoding.Get().(*[]byte)
+	defer meta.Encoding.Put(buffer)
+	encoded := append((*buffer)[:0], '[') //nolint:gocritic // the buffer is put back
+	for i, part := range [...]any{uid, selector, namespaces} {
+		if i > 0 {
+			encoded = append(encoded, ',')
+		}
+		encoded, _ = jsonpatch.AppendValue(encoded, part) // maps are sorted
+	}
+	encoded = append(encoded, ']')
+	*buffer = encoded
+	sum := sha256.Sum256(encoded)
+	var text [43]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:])
+	return string(text[:6])
+}
+
+const AnnotationsPath, LabelsPath = "/metadata/annotations", "/metadata/labels"

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// Lists that are read only if a PodDefault adds to them. Keys are Kubernetes' own where
+// they exist (k8s.io/api/core/v1, patchMergeKey and listMapKey).
+var (
+	spreadKind = &ListKind{
+		Name: "topologySpreadConstraint", keyName: "topologyKey", key: spreadKey,
+		differences: exactly[corev1.TopologySpreadConstraint](dropNothing),
+	}
+	hostAliasKind = &ListKind{Name: "hostAlias", keyName: "ip", member: "ip", differences: Subset}
+	PortKind      = &ListKind{Name: "port", keyName: "containerPort", key: portKey, differences: portDifferences}
+	DeviceKind    = &ListKind{
+		Name: "volumeDevice", keyName: "devicePath", member: "devicePath",
+		differences: exactly[corev1.VolumeDevice](dropNothing),
+	}
+	ClaimKind = &ListKind{
+		Name: "resource claim", keyName: "name", member: "name",
+		differences: exactly[corev1.ResourceClaim](dropNothing),
+	}
+	PodClaimKind = &ListKind{
+		Name: "resource claim", keyName: "name", member: "name",
+		differences: exactly[corev1.PodResourceClaim](dropNothing),
+	}
+	GateKind          = &ListKind{Name: "schedulingGate", keyName: "name", member: "name", differences: never}
+	readinessGateKind = &ListKind{Name: "readinessGate", keyName: "conditionType", member: "conditionType", differences: never}
+	optionKind        = &ListKind{
+		Name: "dnsConfig option", keyName: "name", member: "name",
+		differences: exactly[corev1.PodDNSConfigOption](dropNothing),
+	}
+	NameserverKind = &ListKind{Name: "nameserver", keyName: "address", key: Text, differences: never}
+	SearchKind     = &ListKind{Name: "DNS search domain", keyName: "domain", key: Text, differences: never}
+	GroupKind      = &ListKind{Name: "supplementalGroup", keyName: "number", key: Text, differences: never}
+	SysctlKind     = &ListKind{
+		Name: "sysctl", keyName: "name", member: "name",
+		differences: exactly[corev1.Sysctl](dropNothing),
+	}
+
+	// Affinity terms have no key: each is identified by its content.
+	preferredNodeKind    = &ListKind{Name: "preferred node affinity", keyName: "term", key: typed[corev1.PreferredSchedulingTerm], differences: never}
+	podTermKind          = &ListKind{Name: "pod affinity", keyName: "term", key: typed[corev1.PodAffinityTerm], differences: never}
+	preferredPodTermKind = &ListKind{Name: "preferred pod affinity", keyName: "term", key: typed[corev1.WeightedPodAffinityTerm], differences: never}
+)
+
+func dropNothing(map[string]any) {}
+
+func never(_, _ jsontext.Value) []string { return nil }
+
+// Text uses a string or number as its own key.
+func Text(element jsontext.Value) []byte {
+	if element.Kind() != '"' {
+		return bytes.TrimSpace(element)
+	}
+	r := rawjson.NewReader(element)
+	key, _ := r.String()
+	return key
+}
+
+// typed identifies an element by all fields of its type.
+func typed[T any](element jsontext.Value) []byte {
+	var known T
+	if json.Unmarshal(element, &known) != nil {
+		return element
+	}
+	return Encode(&known)
+}
+
+func spreadKey(element jsontext.Value) []byte {
+	key := MemberText("topologyKey")(element)
+	return append(append(append([]byte{}, key...), ' '), MemberText("whenUnsatisfiable")(element)...)
+}
+
+func portKey(element jsontext.Value) []byte {
+	key := append(append([]byte{}, bytes.TrimSpace(Member(element, "containerPort"))...), '/')
+	if protocol := MemberText("protocol")(element); len(protocol) > 0 {
+		return append(key, protocol...)
+	}
+	return append(key, "TCP"...)
+}
+
+// portDifferences ignores the protocol, which is in the key. The API server sets
+// hostPort for pods with hostNetwork, so only wanted fields count.
+func portDifferences(want, have jsontext.Value) []string {
+	w, _ := Decode(want).(map[string]any)
+	delete(w, "protocol")
+	return Unmet(nil, "", w, Decode(have))
+}
+
+// compileFields prepares fields that are not read for every pod.
+func (c *Plan) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
+	if s := spec.ContainerSelector; s != nil {
+		c.Target = s.DeepCopy()
+	}
+	for _, f := range []struct {
+		name  string
+		value any // not set if it is the empty string or nil
+		rule  *ValueRule
+	}{
+		{"serviceAccountName", spec.ServiceAccountName, ServiceAccountRule},
+		{AutomountField, spec.AutomountServiceAccountToken, automountRule},
+		{"priorityClassName", spec.PriorityClassName, priorityClassRule},
+		{"runtimeClassName", spec.RuntimeClassName, runtimeClassRule},
+		{"terminationGracePeriodSeconds", spec.TerminationGracePeriodSeconds, graceRule},
+		{"schedulerName", spec.SchedulerName, schedulerRule},
+		{"hostUsers", spec.HostUsers, plainRule},
+		{"shareProcessNamespace", spec.ShareProcessNamespace, plainRule},
+		{"enableServiceLinks", spec.EnableServiceLinks, serviceLinksRule},
+		{"dnsPolicy", spec.DNSPolicy, dnsPolicyRule},
+		{"activeDeadlineSeconds", spec.ActiveDeadlineSeconds, plainRule},
+	} {
+		if value := Encode(f.value); string(value) != "null" && string(value) != `""` {
+			c.PodValues = append(c.PodValues, FieldValue{[]string{f.name}, value, f.rule})
+		}
+	}
+	c.overwrites = spec.ServiceAccountName != "" || spec.AutomountServiceAccountToken != nil
+	for _, e := range meta.Entries(spec.NodeSelector) {
+		c.PodValues = append(c.PodValues, FieldValue{[]string{"nodeSelector", e.Key}, meta.Quote(e.Value), plainRule})
+	}
+	c.PodLists = appendList(c, c.PodLists, spreadKind, spec.TopologySpreadConstraints, "topologySpreadConstraints")
+	c.PodLists = appendList(c, c.PodLists, hostAliasKind, spec.HostAliases, "hostAliases")
+	c.PodLists = appendList(c, c.PodLists, PodClaimKind, spec.ResourceClaims, "resourceClaims")
+	c.PodLists = appendList(c, c.PodLists, GateKind, spec.SchedulingGates, "schedulingGates")
+	c.PodLists = appendList(c, c.PodLists, readinessGateKind, spec.ReadinessGates, "readinessGates")
+	if dns := spec.DNSConfig; dns != nil {
+		c.PodLists = appendList(c, c.PodLists, NameserverKind, dns.Nameservers, "dnsConfig", "nameservers")
+		c.PodLists = appendList(c, c.PodLists, SearchKind, dns.Searches, "dnsConfig", "searches")
+		c.PodLists = appendList(c, c.PodLists, optionKind, dns.Options, "dnsConfig", "options")
+	}
+	c.compileAffinity(spec.Affinity)
+	c.compileSecurity(spec.PodSecurityContext, spec.ContainerSecurityContext)
+
+	if len(spec.Command) > 0 {
+		c.ContainerValues = append(c.ContainerValues, FieldValue{[]string{"command"}, Encode(spec.Command), commandRule})
+	}
+	if len(spec.Args) > 0 {
+		c.ContainerValues = append(c.ContainerValues, FieldValue{[]string{"args"}, Encode(spec.Args), commandRule})
+	}
+	if spec.TerminationMessagePolicy != "" {
+		c.ContainerValues = append(c.ContainerValues, FieldValue{[]string{"terminationMessagePolicy"}, Encode(spec.TerminationMessagePolicy), messagePolicyRule})
+	}
+	if spec.Lifecycle != nil {
+		c.ContainerValues = fieldsOf(c.ContainerValues, Encode(spec.Lifecycle), lifecycleRule, nil, "lifecycle")
+	}
+	c.ContainerLists = appendList(c, c.ContainerLists, PortKind, spec.Ports, "ports")
+	c.ContainerLists = appendList(c, c.ContainerLists, DeviceKind, spec.VolumeDevices, "volumeDevices")
+	c.compileResources(spec.Resources)
+}
+
+// A FieldList is what a PodDefault adds to a list of the pod's spec or of containers.
+type FieldList struct {
+	Kind   *ListKind
+	Tokens []string
+	Items  []Item
+	ID     string // pointer to it below the pod's spec or the container
+}
+
+// A FieldValue is a field's value in a PodDefault: a scalar, or a value that is set as
+// a whole.
+type FieldValue struct {
+	Tokens []string
+	Value  jsontext.Value
+	Rule   *ValueRule
+}
+
+// Name names the field in messages.
+func (f *FieldValue) Name() string {
+	if len(f.Tokens) == 2 && f.Tokens[0] == "nodeSelector" {
+		return "nodeSelector " + f.Tokens[1]
+	}
+	return strings.Join(f.Tokens, ".")
+}
+
+// appendList adds a list of elements, unless it is empty.
+func appendList[T any](c *Plan, lists []FieldList, kind *ListKind, values []T, tokens ...string) []FieldList {
+	if len(values) == 0 {
+		return lists
+	}
+	return append(lists, FieldList{kind, tokens, compileList(c, kind, values), jsonpatch.Pointer(tokens...)})
+}
+
+// twinOf returns the mount path that differs only by a trailing slash.
+func twinOf(path string) string {
+	if twin, cut := strings.CutSuffix(path, "/"); cut {
+		return twin
+	}
+	return path + "/"
+}
+
+// Of returns another object's elements for the same list.
+func (f *FieldList) Of(c *Plan) []Item {
+	for _, lists := range [][]FieldList{c.PodLists, c.ContainerLists} {
+		for i := range lists {
+			if lists[i].Kind == f.Kind && slices.Equal(lists[i].Tokens, f.Tokens) {
+				return lists[i].Items
+			}
+		}
+	}
+	return nil
+}
+
+// empty reports whether Kubernetes treats a value as unset.
+func empty(value jsontext.Value) bool {
+	switch value.Kind() {
+	case 'n':
+		return true
+	case '[':
+		filled := false
+		r := rawjson.NewReader(value)
+		r.Array(func(int) { filled = true })
+		return !filled
+	}
+	return false
+}
+
+const AutomountField = "automountServiceAccountToken"
+
+// Security contexts are merged field by field. Every pod has an empty one, and
+// replacing the whole would break pods that set fields themselves.
+
+var (
+	CapabilityAddKind  = &ListKind{Name: "capability", keyName: "name", key: Text, differences: never}
+	CapabilityDropKind = &ListKind{Name: "dropped capability", keyName: "name", key: Text, differences: never}
+)
+
+func (c *Plan) compileSecurity(pod *corev1.PodSecurityContext, container *corev1.SecurityContext) {
+	if pod != nil {
+		c.PodValues = fieldsOf(c.PodValues, Encode(pod), plainRule, []string{"supplementalGroups", "sysctls"}, "securityContext")
+		c.PodLists = appendList(c, c.PodLists, GroupKind, pod.SupplementalGroups, "securityContext", "supplementalGroups")
+		c.PodLists = appendList(c, c.PodLists, SysctlKind, pod.Sysctls, "securityContext", "sysctls")
+	}
+	if container == nil {
+		return
+	}
+	c.ContainerValues = fieldsOf(c.ContainerValues, Encode(container), plainRule, []string{"capabilities"}, "securityContext")
+	if capabilities := container.Capabilities; capabilities != nil {
+		c.ContainerLists = appendList(c, c.ContainerLists, CapabilityAddKind, capabilities.Add, "securityContext", "capabilities", "add")
+		c.ContainerLists = appendList(c, c.ContainerLists, CapabilityDropKind, capabilities.Drop, "securityContext", "capabilities", "drop")
+	}
+}
+
+const (
+	Required  = "requiredDuringSchedulingIgnoredDuringExecution"
+	preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+)
+
+// compileAffinity splits required node terms. A term without expressions selects no
+// node, and has no effect next to other terms.
+func (c *Plan) compileAffinity(affinity *corev1.Affinity) {
+	if affinity == nil {
+		return
+	}
+	if node := affinity.NodeAffinity; node != nil {
+		if terms := node.RequiredDuringSchedulingIgnoredDuringExecution; terms != nil {
+			for i := range terms.NodeSelectorTerms {
+				if term := &terms.NodeSelectorTerms[i]; len(term.MatchExpressions)+len(term.MatchFields) > 0 {
+					c.NodeTerms = append(c.NodeTerms, Encode(term))
+				}
+			}
+		}
+		c.PodLists = appendList(c, c.PodLists, preferredNodeKind, node.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "nodeAffinity", preferred)
+	}
+	if pod := affinity.PodAffinity; pod != nil {
+		c.PodLists = appendList(c, c.PodLists, podTermKind, pod.RequiredDuringSchedulingIgnoredDuringExecution, "affinity", "podAffinity", Required)
+		c.PodLists = appendList(c, c.PodLists, preferredPodTermKind, pod.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "podAffinity", preferred)
+	}
+	if pod := affinity.PodAntiAffinity; pod != nil {
+		c.PodLists = appendList(c, c.PodLists, podTermKind, pod.RequiredDuringSchedulingIgnoredDuringExecution, "affinity", "podAntiAffinity", Required)
+		c.PodLists = appendList(c, c.PodLists, preferredPodTermKind, pod.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "podAntiAffinity", preferred)
+	}
+}
+
+// A Quantity is a request or limit that a PodDefault sets for containers.
+type Quantity struct {
+	List, Name string
+	Value      jsontext.Value
+	Parsed     resource.Quantity
+}
+
+// compileResources compiles limits first, because requests are compared with them.
+func (c *Plan) compileResources(wanted *corev1.ResourceRequirements) {
+	if wanted == nil {
+		return
+	}
+	for _, list := range []struct {
+		name   string
+		values corev1.ResourceList
+	}{{"limits", wanted.Limits}, {"requests", wanted.Requests}} {
+		for _, name := range slices.Sorted(maps.Keys(list.values)) {
+			parsed := list.values[name]
+			c.Resources = append(c.Resources, Quantity{list.name, string(name), meta.Quote(parsed.String()), parsed})
+		}
+	}
+	c.ContainerLists = appendList(c, c.ContainerLists, ClaimKind, wanted.Claims, "resources", "claims")
+}
+
+// Position returns where the object wants its container, or nil for no preference.
+func (c *Plan) Position(name string) *kubeflowv1alpha1.ContainerPosition {
+	for i := range c.positions {
+		if c.positions[i].Name == name {
+			return &c.positions[i]
+		}
+	}
+	return nil
+}
+
+// ReachesContainers reports whether the object adds what the containers of a mesh do not get.
+func (c *Plan) ReachesContainers() bool {
+	return len(c.Env)+len(c.EnvFrom)+len(c.VolumeMounts)+len(c.ContainerLists)+len(c.Resources) > 0 ||
+		slices.ContainsFunc(c.ContainerValues, func(f FieldValue) bool { return !f.Rule.Command })
+}
+
+// OnlyContainers reports whether the object adds nothing but that.
+func (c *Plan) OnlyContainers() bool {
+	return len(c.Volumes)+len(c.Tolerations)+len(c.PullSecrets)+len(c.InitContainers)+len(c.Containers)+
+		len(c.Annotations)+len(c.Labels)+len(c.PodLists)+len(c.PodValues)+len(c.NodeTerms) == 0 &&
+		!slices.ContainsFunc(c.ContainerValues, func(f FieldValue) bool { return f.Rule.Command })
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+)
+
+// InOrder compares by order of application. Later objects may override earlier ones, so
+// ClusterPodDefaults come before the PodDefaults of the namespace, and lower priorities
+// before higher ones. Otherwise names decide, as in Kubeflow's webhook.
+func InOrder(a, b *Plan) int {
+	if a.Cluster() != b.Cluster() {
+		if a.Cluster() {
+			return -1
+		}
+		return 1
+	}
+	if a.priority != b.priority {
+		return cmp.Compare(a.priority, b.priority)
+	}
+	return strings.Compare(a.name, b.name)
+}
+
+// IsIn compares titles, because an object may have been read again or filled in.
+func IsIn(list []*Plan, c *Plan) bool {
+	return slices.ContainsFunc(list, func(other *Plan) bool { return other == c || other.title == c.title })
+}
+
+func Names(objects []*Plan) string {
+	if len(objects) == 1 {
+		return objects[0].decision
+	}
+	out := make([]string, len(objects))
+	for i, c := range objects {
+		out[i] = c.decision
+	}
+	return meta.Few(out, ",", 0)
+}
+
+// Generations returns, for example, "a@1,cluster/b@7".
+func Generations(objects []*Plan) string {
+	size := 0
+	for _, c := range objects {
+		size += len(c.decision) + len("@12345,")
+	}
+	out := make([]byte, 0, size)
+	for i, c := range objects {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendInt(append(append(out, c.decision...), '@'), c.generation, 10)
+	}
+	return string(out)
+}
+
+// Denials, statuses and warnings to authors describe conflicting objects in the same
+// words.
+
+// BothSet is "PodDefaults a and b both set env X".
+func BothSet(a, b *Plan, places string) string {
+	if a.title == b.title {
+		return a.title + " sets twice " + places
+	}
+	return Both(a, b) + " both set " + places
+}
+
+// Both names two objects in order of application.
+func Both(a, b *Plan) string {
+	if InOrder(a, b) > 0 {
+		a, b = b, a
+	}
+	switch {
+	case a.Cluster() != b.Cluster():
+		return a.title + " and " + b.title
+	case a.Cluster():
+		return "ClusterPodDefaults " + a.name + " and " + b.name
+	}
+	return "PodDefaults " + a.name + " and " + b.name
+}
+
+// Alternative reports whether the objects belong to the same exclusive group.
+func (c *Plan) Alternative(other *Plan) bool {
+	return c.Group != "" && c.Group == other.Group
+}
+
+// AddsWhatSelects reports whether a selector requires a label that the object adds.
+func (c *Plan) AddsWhatSelects(selector labels.Selector) bool {
+	requirements, _ := selector.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return slices.ContainsFunc(c.Labels, func(l meta.Entry) bool {
+			return l.Key == r.Key() && r.Operator() != selection.NotIn && r.Operator() != selection.NotEquals && r.Matches(labels.Set{l.Key: l.Value})
+		})
+	})
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+)
+
+// A Rollout is in progress: some pods get the current revision of an object, the others
+// the stable one. It follows from the object's spec and the [revision.Record] of its stable
+// revision, so replicas that have read the same decide the same, also after a restart. The
+// status plays no part.
+type Rollout struct {
+	Current *Plan
+	// Stable is nil if it is not known yet: the object got spec.rollout in the same write
+	// as another change, and this replica has started since. The controller then records
+	// it.
+	Stable *Plan
+	step   int           // of the current revision, counted from 1
+	Steps  []RolloutStep // up to the current one; none if all pods get the stable revision
+	PerPod bool
+	Tally  *tally // of the current revision
+}
+
+type RolloutStep struct {
+	Percent          uint64
+	Pods, Namespaces labels.Selector // nil selects all
+}
+
+// Stage determines whether a rollout of the object is in progress. Before is the object
+// as this replica knew it, or nil. It has no rollout if nobody knows revisions.
+func (c *Plan) Stage(revisions revision.Source, before *Plan) {
+	c.Rollout, c.Record = nil, nil
+	if c.rolls == nil || revisions == nil {
+		return
+	}
+	if before != nil && before.UID != c.UID {
+		before = nil
+	}
+	r := &Rollout{Current: c, PerPod: c.rolls.By == kubeflowv1alpha1.RolloutByPod}
+	c.Record = revisions.Stable(c.Owner())
+	switch {
+	case c.Record != nil && c.Record.Name == c.revision && c.problem == nil:
+		return
+	case c.Record != nil:
+		r.Stable = c.revised(c.Record.Meaning)
+		if state := c.Record.Rollout; state != nil && state.Revision == c.revision {
+			r.step = int(state.Step)
+		}
+	case c.generation <= 1: // the first revision
+		return
+	case before == nil && !revisions.Keeps(c.namespace):
+		return
+	case before == nil:
+	case before.Rollout == nil:
+		if !revisions.Keeps(c.namespace) || before.revision == c.revision {
+			return
+		}
+		r.Stable = c.revised(before.Meaning())
+	case before.Rollout.Stable != nil:
+		if before.Rollout.Stable.revision == c.revision && c.problem == nil {
+			return
+		}
+		r.Stable = c.revised(before.Rollout.Stable.Meaning())
+		if before.revision == c.revision {
+			r.step = before.Rollout.step
+		}
+	}
+	if c.problem == nil && c.rolls.AbortedRevision != c.revision {
+		for _, step := range c.rolls.Steps[:max(0, min(r.step, len(c.rolls.Steps)))] {
+			r.Steps = append(r.Steps, compileStep(step))
+		}
+	}
+	if before != nil && before.Rollout != nil && before.revision == c.revision {
+		r.Tally = before.Rollout.Tally
+	} else {
+		r.Tally = &tally{refused: map[string]bool{}}
+	}
+	c.Rollout = r
+	if r.Stable != nil {
+		r.Stable.Rollout = r
+	}
+}
+
+// Restaged returns the object with what is known of its revisions now. It returns the same
+// object if nothing has changed.
+func (c *Plan) Restaged(revisions revision.Source) *Plan {
+	if c.rolls == nil || revisions == nil || revisions.Stable(c.Owner()) == c.Record {
+		return c
+	}
+	out := &Plan{Head: c.Head, packed: c.packed}
+	if c.packed == nil {
+		out.Additions = c.Additions
+	}
+	out.Stage(revisions, c)
+	return out
+}
+
+// Owner is the object as the owner of its revisions.
+func (c *Plan) Owner() revision.Owner {
+	return revision.Owner{Namespace: c.namespace, UID: c.UID}
+}
+
+// revised returns the object in the revision with this meaning, or nil if that cannot be
+// read.
+func (c *Plan) revised(meaning []byte) *Plan {
+	about := metav1.ObjectMeta{Namespace: c.namespace, Name: c.name, UID: c.UID, ResourceVersion: c.ResourceVersion, Generation: c.generation}
+	if c.Cluster() {
+		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: about, Status: c.status}
+		if json.Unmarshal(meaning, &cpd.Spec) != nil {
+			return nil
+		}
+		return PackCluster(cpd, nil, nil)
+	}
+	pd := &kubeflowv1alpha1.PodDefault{ObjectMeta: about, Status: c.status}
+	if json.Unmarshal(meaning, &pd.Spec) != nil {
+		return nil
+	}
+	return Pack(pd, nil, nil)
+}
+
+// compileStep prepares a step of a valid object.
+func compileStep(step kubeflowv1alpha1.RolloutStep) RolloutStep {
+	out := RolloutStep{Percent: 100}
+	if step.Percent != nil {
+		out.Percent = uint64(max(0, *step.Percent)) //nolint:gosec // it is not negative
+	}
+	selector := func(s *metav1.LabelSelector) labels.Selector {
+		if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+			return nil
+		}
+		selector, err := metav1.LabelSelectorAsSelector(s)
+		if err != nil { // the object is valid
+			return labels.Nothing()
+		}
+		return selector
+	}
+	out.Pods, out.Namespaces = selector(step.PodSelector), selector(step.NamespaceSelector)
+	return out
+}
+
+// NeedsNamespace reports whether the labels of namespaces decide about the object.
+func (c *Plan) NeedsNamespace() bool {
+	return c.namespaces != nil || c.Rollout != nil &&
+		slices.ContainsFunc(c.Rollout.Steps, func(s RolloutStep) bool { return s.Namespaces != nil })
+}
+
+// RolledOut returns the stable revision of an object while a rollout is in progress, and
+// nil otherwise or if it is not known yet.
+func (c *Plan) RolledOut() (stable *Plan, inProgress bool) {
+	if c.Rollout == nil {
+		return nil, false
+	}
+	return c.Rollout.Stable, true
+}
+
+// Step returns the step of the current revision in a rollout in progress, counted from 1; 0
+// if no pod gets the current revision.
+func (c *Plan) Step() int {
+	if c.Rollout == nil || len(c.Rollout.Steps) == 0 {
+		return 0
+	}
+	return c.Rollout.step
+}
+
+// StableRecord returns what is recorded of the stable revision; nil if nothing is known.
+func (c *Plan) StableRecord() *revision.Record { return c.Record }
+
+// Rolls returns spec.rollout, or nil. It must not be changed.
+func (c *Plan) Rolls() *kubeflowv1alpha1.Rollout { return c.rolls }
+
+// mostTallied limits the workloads that a tally remembers.
+const mostTallied = 10_000
+
+// A tally knows which workloads this replica has refused because of a revision that is
+// rolled out. Refused pods exist nowhere else.
+type tally struct {
+	mu      sync.Mutex
+	refused map[string]bool // by workload, from its last pod
+}
+
+func (t *tally) Add(workload string, refused bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.refused[workload]; known || len(t.refused) < mostTallied {
+		t.refused[workload] = refused
+	}
+}
+
+// Refusals calls visit for each workload that this replica has given the current revision
+// to since its rollout began, or refused because of it.
+func (c *Plan) Refusals(visit func(namespace string, refused bool)) {
+	if c.Rollout == nil {
+		return
+	}
+	t := c.Rollout.Tally
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for workload, refused := range t.refused {
+		namespace, _, _ := strings.Cut(workload, "/")
+		visit(namespace, refused)
+	}
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	metadataclient "k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+)
+
+// Fresh implements [match.Source]. It lists only metadata, one list at a time per
+// namespace, shared by all calls that arrived before the list began. It reads only
+// objects that differ from the watch. It leaves the call the time for the merge: see
+// mergeTime. Labels and exemptions of namespaces come from the watch.
+func (w *Watcher) Fresh(ctx context.Context, namespace string) (match.Source, error) {
+	if err := w.Ready(); err != nil {
+		return nil, admission.Unavailable(err, time.Second)
+	}
+	return w.refresh(ctx, namespace)
+}
+
+// mergeTime is the part of a call that is kept for the merge; no more than a tenth of the
+// time that is left.
+const mergeTime = 100 * time.Millisecond
+
+func (w *Watcher) refresh(ctx context.Context, namespace string) (match.Source, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, left-min(mergeTime, left/10))
+		defer cancel()
+	}
+	unavailable := func(err error) error {
+		return admission.Unavailable(fmt.Errorf("cannot tell whether PodDefaults are up to date: %w", err), time.Second)
+	}
+	type result struct {
+		corrections []correction
+		err         error
+	}
+	cluster := make(chan result, 1)
+	go func() {
+		corrections, err := w.lists.of("").wait(ctx)
+		cluster <- result{corrections, err}
+	}()
+	own, err := w.lists.of(namespace).wait(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	all := <-cluster
+	if all.err != nil {
+		return nil, unavailable(all.err)
+	}
+	if len(own)+len(all.corrections) == 0 {
+		return w.index, nil
+	}
+	return correct(w.index, slices.Concat(own, all.corrections)), nil
+}
+
+// catchUp lists the objects of a namespace and reads those that differ from the watch.
+func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, error) {
+	listed, err := w.lists.list(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out []correction
+	known := w.index.versions(namespace)
+	for name, version := range known {
+		if _, there := listed[name]; !there {
+			out = append(out, correction{title: version.object.String()})
+		}
+	}
+	for name, version := range listed {
+		if have, ok := known[name]; ok && have.uid == version.uid && have.generation == version.generation {
+			continue
+		}
+		c, err := w.lists.read(ctx, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		have := known[name]
+		if c != nil {
+			c.Stage(w.revisions(), have.object)
+		}
+		fix := correction{object: c}
+		if have.object != nil {
+			fix.title = have.object.String()
+		}
+		out = append(out, fix)
+	}
+	if w.secrets == nil || namespace == "" {
+		return out, nil
+	}
+	all, err := w.secrets.list(ctx, namespace)
+	switch {
+	case apierrors.IsForbidden(err): // the index says so where it matters
+	case err != nil:
+		return nil, err
+	case !w.index.secrets.same(namespace, all):
+		out = append(out, correction{namespace: namespace, secrets: all})
+	}
+	return out, nil
+}
+
+// A correction replaces the object with this title, or the Secrets of a namespace.
+type correction struct {
+	title  string     // empty: there was none
+	object *plan.Plan // nil: there is none
+
+	namespace string
+	secrets   plan.Secrets // nil: the correction is of an object
+}
+
+// corrected is an index with corrections.
+type corrected struct {
+	index *Index
+	stale map[string]bool            // titles of objects in the index to ignore
+	fresh map[string]*namespaceIndex // their replacements
+	// secrets are those of the index, unless there are newer ones.
+	secrets *secretIndex
+}
+
+func correct(index *Index, corrections []correction) *corrected {
+	s := &corrected{index: index, stale: make(map[string]bool, len(corrections)), secrets: index.secrets}
+	var objects []*plan.Plan
+	for _, fix := range corrections {
+		if fix.secrets != nil {
+			s.secrets = newSecretIndex()
+			s.secrets.of(fix.namespace).secrets = fix.secrets
+			continue
+		}
+		s.stale[fix.title] = true
+		if fix.object != nil {
+			s.stale[fix.object.String()] = true
+			objects = append(objects, fix.object)
+		}
+	}
+	s.fresh = indexed(objects)
+	return s
+}
+
+// Select implements [match.Source].
+func (s *corrected) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	selected, err := s.index.selected(s.index.Namespaces, namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.index.selected(s.fresh, namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	selected = slices.DeleteFunc(selected, func(c *plan.Plan) bool { return s.stale[c.String()] })
+	selected = append(selected, more...)
+	slices.SortFunc(selected, plan.InOrder)
+	return selected, nil
+}
+
+// Named implements [match.Source].
+func (s *corrected) Named(_ context.Context, namespace string, decisions []string) ([]*plan.Plan, error) {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	named, err := s.index.named(s.index.Namespaces, namespace, decisions)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.index.named(s.fresh, namespace, decisions)
+	if err != nil {
+		return nil, err
+	}
+	named = append(slices.DeleteFunc(named, func(c *plan.Plan) bool { return s.stale[c.String()] }), more...)
+	slices.SortFunc(named, plan.InOrder)
+	return named, nil
+}
+
+// Fresh implements [match.Source].
+func (s *corrected) Fresh(context.Context, string) (match.Source, error) { return s, nil }
+
+// NamespaceLabels implements [match.Source].
+func (s *corrected) NamespaceLabels(namespace string) labels.Set {
+	return s.index.NamespaceLabels(namespace)
+}
+
+// Exemptions implements [match.Source].
+func (s *corrected) Exemptions(namespace string) ([]exempt.Exemption, time.Time) {
+	return s.index.Exemptions(namespace)
+}
+
+// Connect implements [match.Source].
+func (s *corrected) Connect(namespace string, objects []*plan.Plan) error {
+	return s.secrets.connect(namespace, objects)
+}
+
+// A version identifies a state of an object's spec by its generation. The
+// resourceVersion also changes with the status.
+type version struct {
+	uid        types.UID
+	generation int64
+	object     *plan.Plan // nil in a list
+}
+
+// versions returns the versions of all objects of a namespace by name, or of the
+// ClusterPodDefaults for the empty namespace.
+func (x *Index) versions(namespace string) map[string]version {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ns := x.Namespaces[namespace]
+	if ns == nil {
+		return nil
+	}
+	out := make(map[string]version, len(ns.objects))
+	for name, f := range ns.objects {
+		out[name] = version{f.UID, f.Generation(), f.Plan}
+	}
+	return out
+}
+
+// lists makes the list requests of all namespaces.
+type lists struct {
+	catchUp              func(ctx context.Context, namespace string) ([]correction, error)
+	metadata             metadataclient.Interface
+	podDefaults, cluster rest.Interface
+
+	mu         sync.Mutex
+	namespaces map[string]*shared
+}
+
+func newLists(w *Watcher, client metadataclient.Interface, podDefaults, cluster rest.Interface) *lists {
+	return &lists{catchUp: w.catchUp, metadata: client, podDefaults: podDefaults, cluster: cluster, namespaces: map[string]*shared{}}
+}
+
+// of returns the shared request for a namespace, which exists while any call waits on
+// it.
+func (l *lists) of(namespace string) *shared {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.namespaces[namespace]
+	if s == nil {
+		s = &shared{catchUp: func(ctx context.Context) ([]correction, error) { return l.catchUp(ctx, namespace) }}
+		s.idle = func() { l.forget(namespace, s) }
+		l.namespaces[namespace] = s
+	}
+	s.users++
+	return s
+}
+
+func (l *lists) forget(namespace string, s *shared) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.users--; s.users == 0 {
+		delete(l.namespaces, namespace)
+	}
+}
+
+// pageSize is the limit of a list request.
+const pageSize = 5000
+
+// list reads the latest state, without a resourceVersion.
+func (l *lists) list(ctx context.Context, namespace string) (map[string]version, error) {
+	out := map[string]version{}
+	client := l.metadata.Resource(kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)).Namespace(namespace)
+	if namespace == "" {
+		client = l.metadata.Resource(sallyportv1alpha1.Resource(sallyportv1alpha1.ClusterPodDefaultResource))
+	}
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := client.List(ctx, options)
+		if namespace == "" && apierrors.IsNotFound(err) { // the CRD is not installed
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			md := &page.Items[i]
+			out[md.Name] = version{uid: md.UID, generation: md.Generation}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// read reads one object with a list request, so that the list right is sufficient. It
+// returns nil if the object is gone.
+func (l *lists) read(ctx context.Context, namespace, name string) (*plan.Plan, error) {
+	selector := "metadata.name=" + name
+	if namespace == "" {
+		list := &sallyportv1alpha1.ClusterPodDefaultList{}
+		err := l.cluster.Get().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Param("fieldSelector", selector).Do(ctx).Into(list)
+		if err != nil || len(list.Items) == 0 {
+			return nil, err
+		}
+		return plan.PackCluster(&list.Items[0], nil, nil), nil
+	}
+	list := &kubeflowv1alpha1.PodDefaultList{}
+	err := l.podDefaults.Get().Namespace(namespace).Resource(kubeflowv1alpha1.PodDefaultResource).Param("fieldSelector", selector).Do(ctx).Into(list)
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return plan.Pack(&list.Items[0], nil, nil), nil
+}
+
+// shared is the one running list request of a namespace, with the calls waiting for the
+// next.
+type shared struct {
+	catchUp func(context.Context) ([]correction, error)
+	idle    func() // called when a call leaves
+	users   int    // guarded by lists
+
+	mu      sync.Mutex
+	running bool
+	next    *round // begins when the running one ends; nil if no call waits
+}
+
+// A round is one list request and the reads that follow from it.
+type round struct {
+	ctx         context.Context // of one of the waiting calls
+	done        chan struct{}
+	corrections []correction
+	err         error
+}
+
+// wait returns the result of a list request that began after the call.
+func (s *shared) wait(ctx context.Context) ([]correction, error) {
+	defer s.idle()
+	for {
+		s.mu.Lock()
+		if s.next == nil {
+			s.next = &round{ctx: ctx, done: make(chan struct{})}
+		} else if later(ctx, s.next.ctx) {
+			s.next.ctx = ctx // the call with the most time makes the request
+		}
+		mine := s.next
+		if !s.running {
+			s.running = true
+			go s.run()
+		}
+		s.mu.Unlock()
+		select {
+		case <-mine.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// The call that made the request may have been canceled, which must not fail
+		// this one.
+		if mine.err != nil && mine.ctx.Err() != nil && ctx.Err() == nil {
+			continue
+		}
+		return mine.corrections, mine.err
+	}
+}
+
+// run makes rounds as long as calls wait.
+func (s *shared) run() {
+	for {
+		s.mu.Lock()
+		r := s.next
+		s.next = nil
+		if r == nil {
+			s.running = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		r.corrections, r.err = s.catchUp(r.ctx)
+		close(r.done)
+	}
+}
+
+// later reports whether a's deadline is after b's.
+func later(a, b context.Context) bool {
+	x, limited := a.Deadline()
+	y, other := b.Deadline()
+	return !limited && other || limited && other && x.After(y)
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"slices"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+)
+
+// Neighbours returns the objects that apply to pods of a namespace, in order of
+// application, or the ClusterPodDefaults for the empty namespace.
+func (x *Index) Neighbours(namespace string) []*plan.Plan {
+	all := x.All("")
+	if namespace == "" {
+		return all
+	}
+	x.mu.RLock()
+	cluster, err := x.inNamespace(namespace, slices.Clone(all))
+	x.mu.RUnlock()
+	if err != nil { // its labels are not known yet
+		cluster = nil
+	}
+	return append(cluster, x.All(namespace)...)
+}
+
+// Neighbours is [Index.Neighbours].
+func (w *Watcher) Neighbours(namespace string) []*plan.Plan { return w.index.Neighbours(namespace) }

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	metadataclient "k8s.io/client-go/metadata"
+
+	"github.com/sallyport-io/sallyport/admission"
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/internal/store"
+)
+
+// Watcher is a [match.Source] that watches the PodDefaults and ClusterPodDefaults of a
+// cluster, and the labels of namespaces. It is the only watch of them in a process:
+// controllers read from it too. Each object is compiled when it changes, and only the
+// compiled form is kept. While the API server is down, it serves what it has. See
+// [Watch].
+//
+// If the CRD of ClusterPodDefaults is missing there are none; it may be installed
+// later.
+type Watcher struct {
+	// PodDefaults, ClusterPodDefaults and Namespaces are for controllers. They are
+	// notified of a change after reviews see it.
+	PodDefaults, ClusterPodDefaults *store.Store[*plan.Plan]
+	Namespaces                      *store.Store[*store.Namespace]
+	// Revisions are the stable revisions of objects with spec.rollout. Only a watcher of a
+	// test has none.
+	Revisions *revision.Watch
+
+	cluster *store.Factory
+	index   *Index
+	logger  *slog.Logger
+	gone    gone
+	rolling rolling
+	lists   *lists
+	secrets *secretWatch // nil if objects may not select Secrets
+}
+
+// WatchOptions says what a [Watcher] reads beside the objects.
+type WatchOptions struct {
+	// DataConnections is a label selector of the Secrets whose metadata is read; empty for none.
+	DataConnections string
+	// Exemptions reads the exemptions of namespaces.
+	Exemptions bool
+	// Recorded says that a controller records revisions: without, only rollouts of which the
+	// stable revision is known are in progress.
+	Recorded bool
+}
+
+// Watch prepares a watcher of all namespaces. [Watcher.Run] starts it and calls loaded
+// whenever Ready may have become nil. The factory's credentials must be allowed to list
+// and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io, both kinds of
+// revisions and namespaces, and Secrets if [WatchOptions].DataConnections is not empty.
+func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, loaded func()) (*Watcher, error) {
+	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+	if err != nil {
+		return nil, fmt.Errorf("client for PodDefaults: %w", err)
+	}
+	clusterWide, err := store.Client(cluster.Config(), sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	if err != nil {
+		return nil, fmt.Errorf("client for ClusterPodDefaults: %w", err)
+	}
+	metadataOnly, err := metadataclient.NewForConfig(cluster.Config())
+	if err != nil {
+		return nil, fmt.Errorf("client for metadata: %w", err)
+	}
+	w := newWatcher(logger)
+	w.cluster = cluster
+	var annotations []string
+	if options.Exemptions {
+		annotations = []string{exempt.ExemptAnnotation}
+	}
+	if w.Namespaces, err = cluster.Namespaces(annotations...); err != nil {
+		return nil, err
+	}
+	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
+	if w.Revisions, err = revision.NewWatch(cluster, options.Recorded, logger, w.restage); err != nil {
+		return nil, err
+	}
+	w.PodDefaults = store.Follow(cluster, store.Kind[*kubeflowv1alpha1.PodDefault, *plan.Plan]{
+		Name: kubeflowv1alpha1.PodDefaultResource, Example: &kubeflowv1alpha1.PodDefault{},
+		Keep: func(pd *kubeflowv1alpha1.PodDefault) *plan.Plan {
+			return plan.Pack(pd, w.PodDefaults.Get(types.NamespacedName{Namespace: pd.Namespace, Name: pd.Name}), w.revisions())
+		},
+		From: store.Source(podDefaults, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefaultList{}),
+	})
+	w.ClusterPodDefaults = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefault, *plan.Plan]{
+		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Optional: true,
+		Keep: func(cpd *sallyportv1alpha1.ClusterPodDefault) *plan.Plan {
+			return plan.PackCluster(cpd, w.ClusterPodDefaults.Get(types.NamespacedName{Name: cpd.Name}), w.revisions())
+		},
+		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
+	})
+	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
+	if options.DataConnections != "" {
+		w.secrets = watchSecrets(metadataOnly, options.DataConnections, w, loaded)
+		w.index.secrets.unknown = w.secrets.unknown
+	}
+	w.PodDefaults.Handle(store.Handler[*plan.Plan]{Changed: w.changed, Synced: loaded})
+	w.ClusterPodDefaults.Handle(store.Handler[*plan.Plan]{Changed: w.changed, Synced: loaded})
+	w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: w.namespacesChanged, Synced: loaded})
+	w.Revisions.HandleSynced(loaded)
+	return w, nil
+}
+
+func newWatcher(logger *slog.Logger) *Watcher {
+	w := &Watcher{index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
+	w.rolling.objects = map[types.NamespacedName]*plan.Plan{}
+	w.index.Strict = true
+	return w
+}
+
+// Run watches until the context ends.
+func (w *Watcher) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	group.Go(func() { w.Namespaces.Run(ctx) })
+	if w.secrets != nil {
+		group.Go(func() { w.secrets.Run(ctx) })
+	}
+	if w.Revisions != nil { // objects are compiled with what is known of their revisions
+		group.Go(func() { w.Revisions.Run(ctx) })
+		for _, synced := range w.Revisions.Synced() {
+			select {
+			case <-ctx.Done():
+			case <-synced:
+			}
+		}
+	}
+	group.Go(func() { w.PodDefaults.Run(ctx) })
+	group.Go(func() { w.ClusterPodDefaults.Run(ctx) })
+	group.Wait()
+	return nil
+}
+
+// Ready returns nil once everything has been read.
+func (w *Watcher) Ready() error {
+	if w.Revisions != nil {
+		if err := w.Revisions.Ready(); err != nil {
+			return err
+		}
+	}
+	for _, kind := range []struct {
+		name string
+		read bool
+	}{
+		{"PodDefaults", w.PodDefaults.HasSynced()},
+		{"ClusterPodDefaults", w.ClusterPodDefaults.HasSynced()},
+		{"namespaces", w.Namespaces.HasSynced()},
+	} {
+		if !kind.read {
+			return fmt.Errorf("%s are not read yet (is their CRD installed, and may this server list them? sallyport manifests --part crd,rbac prints both)", kind.name)
+		}
+	}
+	if w.secrets != nil {
+		select {
+		case <-w.secrets.decided:
+		default:
+			return errors.New("secrets are not read yet")
+		}
+	}
+	return nil
+}
+
+// WaitReady returns nil once everything has been read, or the context's error.
+func (w *Watcher) WaitReady(ctx context.Context) error {
+	all := []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced()}
+	if w.secrets != nil {
+		all = append(all, w.secrets.decided)
+	}
+	if w.Revisions != nil {
+		all = append(all, w.Revisions.Synced()...)
+	}
+	for _, synced := range all {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-synced:
+		}
+	}
+	return nil
+}
+
+// Select implements [match.Source].
+func (w *Watcher) Select(ctx context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+	if err := w.Ready(); err != nil {
+		return nil, admission.Unavailable(err, time.Second)
+	}
+	return w.index.Select(ctx, namespace, pod)
+}
+
+// Named implements [match.Source].
+func (w *Watcher) Named(ctx context.Context, namespace string, decisions []string) ([]*plan.Plan, error) {
+	if err := w.Ready(); err != nil {
+		return nil, admission.Unavailable(err, time.Second)
+	}
+	return w.index.Named(ctx, namespace, decisions)
+}
+
+// NamespaceLabels implements [match.Source].
+func (w *Watcher) NamespaceLabels(namespace string) labels.Set {
+	return w.index.NamespaceLabels(namespace)
+}
+
+// Exemptions implements [match.Source].
+func (w *Watcher) Exemptions(namespace string) ([]exempt.Exemption, time.Time) {
+	return w.index.Exemptions(namespace)
+}
+
+// Connect implements [match.Source].
+func (w *Watcher) Connect(namespace string, objects []*plan.Plan) error {
+	return w.index.Connect(namespace, objects)
+}
+
+// All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty,
+// in order of application.
+func (w *Watcher) All(namespace string) []*plan.Plan { return w.index.All(namespace) }
+
+// Get returns the named object, a ClusterPodDefault if there is no namespace, or nil.
+func (w *Watcher) Get(name types.NamespacedName) *plan.Plan {
+	if name.Namespace == "" {
+		return w.ClusterPodDefaults.Get(name)
+	}
+	return w.PodDefaults.Get(name)
+}
+
+// Len returns the number of known objects of both kinds.
+func (w *Watcher) Len() int { return w.index.Len() }
+
+// LastContact returns when the API server last sent something; see
+// [store.Factory.LastContact].
+func (w *Watcher) LastContact() time.Time { return w.cluster.LastContact() }
+
+// Trouble returns which reads the API server no longer permits, or nil. Pods get what
+// was known before.
+func (w *Watcher) Trouble() error { return w.cluster.Denied() }
+
+func (w *Watcher) changed(changes []store.Change[*plan.Plan]) {
+	for _, c := range changes {
+		if c.Now != nil && c.Now.Problem() != nil {
+			w.logger.Warn("object can never work and is left out", "object", c.Now.String(), "problem", c.Now.Problem())
+		}
+		w.gone.changed(c.Before, c.Now)
+		w.rolling.changed(c.Before, c.Now)
+		if c.Now != nil && w.Revisions != nil && c.Now.Rolls() != nil && w.Revisions.Stable(c.Now.Owner()) != c.Now.Record {
+			// Its stable revision has changed while it was compiled. This is a handler of its store.
+			go w.restage(c.Now.Identity().NamespacedName)
+		}
+	}
+	w.index.apply(changes)
+}
+
+// revisions returns what knows the stable revisions; nil if nobody keeps revisions.
+func (w *Watcher) revisions() revision.Source {
+	if w.Revisions == nil {
+		return nil
+	}
+	return w.Revisions
+}
+
+// restage gives an object the state that its revisions now have.
+func (w *Watcher) restage(name types.NamespacedName) {
+	objects := w.PodDefaults
+	if name.Namespace == "" {
+		objects = w.ClusterPodDefaults
+	}
+	objects.Update(name, func(c *plan.Plan) *plan.Plan { return c.Restaged(w.Revisions) })
+}
+
+func (w *Watcher) secretsChanged(changes []store.Change[*secret]) {
+	for _, c := range changes {
+		if c.Now == nil {
+			w.index.secrets.delete(c.Before.identity.Namespace, c.Before.identity.Name)
+		} else {
+			w.index.secrets.set(c.Now.identity.Namespace, c.Now.identity.Name, c.Now.labels)
+		}
+	}
+}
+
+// Unconnected says that an object that selects Secrets, or the stable revision of a rollout
+// in progress, is left out, and why. It returns nil if they are not. Of a ClusterPodDefault
+// it knows only what is the same in all namespaces.
+func (w *Watcher) Unconnected(c *plan.Plan) error {
+	for _, one := range c.Connecting() { // of most objects none, also without a watcher
+		switch problem := w.index.secrets.problem(one); {
+		case problem != nil && one == c:
+			return fmt.Errorf("it is left out: %w", problem)
+		case problem != nil:
+			return fmt.Errorf("its stable revision %s is left out: %w", one.Revision(), problem)
+		}
+	}
+	return nil
+}
+
+// Connections returns why objects that select Secrets are left out, or nil.
+func (w *Watcher) Connections() error {
+	problem, _ := w.index.secrets.unknown()
+	return problem
+}
+
+// HandleConnections calls changed with objects for which [Watcher.Unconnected] may have
+// changed, until remove is called.
+func (w *Watcher) HandleConnections(changed func(*plan.Plan)) (remove func()) {
+	if w.secrets == nil {
+		return func() {}
+	}
+	tell := func(objects []*plan.Plan) {
+		for _, c := range objects {
+			if len(c.Connecting()) > 0 {
+				changed(c)
+			}
+		}
+	}
+	return w.secrets.Handle(store.Handler[*secret]{
+		Changed: func(changes []store.Change[*secret]) {
+			namespaces := map[string]bool{}
+			for _, c := range changes {
+				if c.Now != nil {
+					namespaces[c.Now.identity.Namespace] = true
+				} else {
+					namespaces[c.Before.identity.Namespace] = true
+				}
+			}
+			for namespace := range namespaces {
+				tell(w.All(namespace))
+			}
+		},
+		Synced: func() { tell(slices.Concat(w.ClusterPodDefaults.List(), w.PodDefaults.List())) },
+	})
+}
+
+func (w *Watcher) namespacesChanged(changes []store.Change[*store.Namespace]) {
+	for _, c := range changes {
+		if c.Now == nil {
+			w.index.DeleteNamespace(c.Before.Name)
+		} else {
+			w.index.SetNamespace(c.Now.Name, c.Now.Labels)
+			w.exempt(c)
+		}
+	}
+}
+
+// exempt sets the exemptions of a namespace. The webhook for them refuses what cannot be
+// read, unless it was written before.
+func (w *Watcher) exempt(c store.Change[*store.Namespace]) {
+	value, before := c.Now.Annotations[exempt.ExemptAnnotation], ""
+	if c.Before != nil {
+		before = c.Before.Annotations[exempt.ExemptAnnotation]
+	}
+	if value == before {
+		return
+	}
+	list, err := exempt.ParseExemptions(value)
+	if err != nil {
+		w.logger.Warn("exemptions cannot be read and do not count", "namespace", c.Now.Name, "annotation", exempt.ExemptAnnotation, "problem", err)
+	}
+	w.index.SetExemptions(c.Now.Name, list)
+}
