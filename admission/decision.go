@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,8 @@ import (
 //	error                                           answer
 //	-----                                           ------
 //	field errors only (field.ErrorList.ToAggregate) denied with 422 Invalid, a cause for each
+//	apierrors.NewInvalid of the request's kind      denied with its code, reason and details
+//	field.InternalError, in either                  fault
 //	Deny of an API status (apierrors.NewConflict)   denied with its code, reason and details
 //	Deny of any other, Denyf                        denied with 403 Forbidden and the error's text
 //	marked by Fault or Unavailable                  fault: the failurePolicy applies
@@ -29,14 +32,18 @@ import (
 //
 // A denial is explicit. An error of a client, such as an API status, a refused connection
 // or a cache that is not started, is an outage and says nothing about the object: a handler
-// that returns it is at fault. Wrapped and joined errors are inspected; a fault among
+// that returns it is at fault. The exception is a status Invalid of the request's kind,
+// which only the handler itself makes. Forbidden and Conflict need [Deny]: the API server
+// answers a client that lacks a right, or writes a stale object, with the same status, even
+// for the object of the request. Wrapped and joined errors are inspected; a fault among
 // denials is a fault. Mutators and validators behave alike. [ErrorsDeny] is for handlers
 // written for controller-runtime.
 
 // Deny marks an error of a typed handler as a denial of the request, which is final: no
 // failurePolicy applies. An API status in the error (apierrors.NewForbidden) gives code,
 // reason and details; without one the code is 403 Forbidden, and the error's text the
-// message. Nil stays nil. Field errors deny without the mark.
+// message. Nil stays nil. Field errors and apierrors.NewInvalid for the kind of the request
+// deny without the mark.
 func Deny(err error) error {
 	if err == nil {
 		return nil
@@ -73,7 +80,8 @@ func (e *faultError) Unwrap() error { return e.err }
 // ErrorsDeny treats errors like controller-runtime, whose defaulters and validators deny by
 // returning an error: a denial without [Deny], with the code of an API status or 403
 // Forbidden. Outages stay faults: an API status 401, 403, 404, 410, 429 or from 500, an
-// error of the network, of a context, or of controller-runtime's cache. To deny with one of
+// error of the network, of a context, or of controller-runtime's cache, and
+// field.InternalError. To deny with one of
 // these codes takes [Deny]. [MutateWith] and [ValidateWith] have this option.
 func ErrorsDeny() HandlerOption { return func(o *handlerOptions) { o.errorsDeny = true } }
 
@@ -82,9 +90,10 @@ func (c *call) decide(t *target, err error) (*Response, error) {
 	var fault *faultError
 	_, passes := RetryAfter(err)
 	switch {
-	case passes, errors.As(err, &fault), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
-		!denies(err, t.errorsDeny):
+	case passes, errors.As(err, &fault), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return nil, err
+	case !denies(err, c.req, t.errorsDeny):
+		return nil, c.undecided(err)
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -101,27 +110,29 @@ func (c *call) decide(t *target, err error) (*Response, error) {
 	return c.response(Denied(err.Error())), nil
 }
 
-// denies tells whether an error, or all that it joins, is a denial. With anyError it is
-// unless it tells of an outage.
-func denies(err error, anyError bool) bool {
+// denies tells whether an error, or all that it joins, is a denial of the request. With
+// anyError it is unless it tells of an outage.
+func denies(err error, req *admissionv1.AdmissionRequest, anyError bool) bool {
 	switch typed := any(err).(type) {
-	case *denial, *field.Error, *readError:
+	case *denial, *readError:
 		return true
+	case *field.Error:
+		return typed.Type != field.ErrorTypeInternal
 	case interface{ Errors() []error }: // an Aggregate of apimachinery
-		return allDeny(typed.Errors(), anyError)
+		return allDeny(typed.Errors(), req, anyError)
 	case interface{ Unwrap() []error }:
-		return allDeny(typed.Unwrap(), anyError)
+		return allDeny(typed.Unwrap(), req, anyError)
 	case interface{ Unwrap() error }:
 		if inner := typed.Unwrap(); inner != nil && !outage(err) {
-			return denies(inner, anyError)
+			return denies(inner, req, anyError)
 		}
 	}
-	return anyError && !outage(err)
+	return (anyError || invalidates(err, req)) && !outage(err)
 }
 
-func allDeny(errs []error, anyError bool) bool {
+func allDeny(errs []error, req *admissionv1.AdmissionRequest, anyError bool) bool {
 	for _, err := range errs {
-		if !denies(err, anyError) {
+		if !denies(err, req, anyError) {
 			return false
 		}
 	}
@@ -132,6 +143,9 @@ func allDeny(errs []error, anyError bool) bool {
 // and not about what it was asked.
 func outage(err error) bool {
 	if status, ok := err.(apierrors.APIStatus); ok {
+		if hasInternalCause(status.Status()) {
+			return true
+		}
 		switch code := status.Status().Code; code {
 		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusTooManyRequests:
 			return true

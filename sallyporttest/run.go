@@ -167,11 +167,14 @@ func (r *runner) check(ctx context.Context, c Case, envelope *admissionv1.Admiss
 		var fault *wire.Fault
 		switch {
 		case c.Fault == "":
-			code := 0
+			code, hint := 0, ""
 			if errors.As(err, &fault) {
-				code = fault.Code
+				code, hint = fault.Code, fault.Hint()
 			}
-			r.problem("the webhook is at fault, HTTP %d: %v", code, err)
+			if hint != "" {
+				hint = " (" + hint + ")"
+			}
+			r.problem("the webhook is at fault, HTTP %d: %v%s", code, err, hint)
 		case !strings.Contains(err.Error(), c.Fault):
 			r.problem("the webhook is at fault with %q, which does not hold %q", err, c.Fault)
 		}

@@ -106,6 +106,7 @@ func TestRunReportsWhatIsWrongAndNothingElse(t *testing.T) {
 			return &admission.Response{}, nil
 		}), sallyporttest.Case{Denied: "no"}, []string{"without a status"}},
 
+		{"an error that is no denial", validate(errors.New("bad")), sallyporttest.Case{Denied: "bad"}, []string{"at fault, HTTP 500: bad (the error is a fault of the webhook: to deny the request, return admission.Deny(err))"}},
 		{"a fault that is wanted", validate(admission.Fault(errors.New("a bug"))), sallyporttest.Case{Fault: "a bug"}, nil},
 		{"a fault that is not wanted", validate(admission.Fault(errors.New("a bug"))), sallyporttest.Case{}, []string{"at fault, HTTP 500: a bug"}},
 		{"another fault", validate(admission.Fault(errors.New("a bug"))), sallyporttest.Case{Fault: "full"}, []string{`does not hold "full"`}},

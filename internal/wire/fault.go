@@ -26,6 +26,16 @@ type Fault struct {
 	Err        error
 }
 
+// Hint says what the handler's author could have meant, and how to write it; empty if the
+// error does not tell. It is for the author: logs and tests have it, answers do not.
+func (f *Fault) Hint() string {
+	var hinted interface{ Hint() string }
+	if errors.As(f.Err, &hinted) {
+		return hinted.Hint()
+	}
+	return ""
+}
+
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
@@ -68,7 +78,11 @@ func (l *faultLog) log(ctx context.Context, fault *Fault) {
 		kind, level = &l.passing, slog.LevelWarn
 	}
 	kind.Do(func() {
-		l.logger.Log(ctx, level, "review not answered", "code", fault.Code, "error", fault.Err)
+		attributes := []any{"code", fault.Code, "error", fault.Err}
+		if hint := fault.Hint(); hint != "" {
+			attributes = append(attributes, "hint", hint)
+		}
+		l.logger.Log(ctx, level, "review not answered", attributes...)
 	})
 }
 

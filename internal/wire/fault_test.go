@@ -13,6 +13,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/sallyport-io/sallyport/admission"
 )
 
@@ -101,5 +103,17 @@ func TestFaultUnwraps(t *testing.T) {
 	fault := &Fault{Code: http.StatusInternalServerError, Err: cause}
 	if !errors.Is(fault, cause) || fault.Error() != "cause" {
 		t.Errorf("got %v", fault)
+	}
+}
+
+func TestTheLogAndNotTheAnswerSaysHowAnErrorWouldDeny(t *testing.T) {
+	typed := admission.Validate(func(context.Context, *corev1.Pod) error { return errors.New("spec.a is wrong") })
+	s := serve(t, admission.TypeValidating, typed.Handle)
+	resp := s.answer(post(review(`{"uid":"u","operation":"CREATE","object":{"kind":"Pod"}}`)))
+	if body := bodyOf(t, resp); resp.StatusCode != http.StatusInternalServerError || strings.Contains(body, "admission.Deny") {
+		t.Errorf("HTTP %d: %s", resp.StatusCode, body)
+	}
+	if got := s.log.String(); !strings.Contains(got, `hint="`) || !strings.Contains(got, "admission.Deny(err)") || !strings.Contains(got, "webhook=check.crontab.example.com") {
+		t.Errorf("logged %s", got)
 	}
 }
