@@ -130,7 +130,7 @@ func Warnf(ctx context.Context, format string, args ...any) { Warn(ctx, fmt.Spri
 
 // Audit adds an annotation to the audit event of the request, as
 // "<webhook name>/<key>". A key has at most 63 characters and no slash: the API
-// server drops others. Nothing secret belongs here. It does nothing if ctx is not
+// server drops others, which the server of the webhook logs. Nothing secret belongs here. It does nothing if ctx is not
 // that of a typed handler.
 func Audit(ctx context.Context, key, value string) {
 	if c := callFrom(ctx); c != nil {

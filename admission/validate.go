@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // Validator validates objects. It is controller-runtime's interface of that name, so that a
@@ -54,6 +58,7 @@ func Validate[T runtime.Object](check func(ctx context.Context, object T) error,
 		if err != nil {
 			return err
 		}
+		defer v.compare(c, object)
 		return check(c, object.(T))
 	}
 	v.update = v.create // the old object is decoded if somebody asks for it
@@ -72,6 +77,7 @@ func ValidateEach[T runtime.Object](checks Checks[T], options ...HandlerOption) 
 			if err != nil {
 				return err
 			}
+			defer v.compare(c, object)
 			return check(c, object.(T))
 		}
 	}
@@ -86,6 +92,7 @@ func ValidateEach[T runtime.Object](checks Checks[T], options ...HandlerOption) 
 			if err != nil {
 				return err
 			}
+			defer v.compare(c, object)
 			return checks.Update(c, old.(T), object.(T))
 		}
 	}
@@ -136,10 +143,25 @@ type validator struct {
 	target                          *target
 	create, update, remove, connect func(c *call) error
 	err                             error
+	compared                        rate.Sometimes
 }
 
 func newValidator[T runtime.Object](options []HandlerOption) *validator {
-	return &validator{target: newTarget[T](options)}
+	return &validator{target: newTarget[T](options), compared: rate.Sometimes{First: 10, Interval: time.Second}}
+}
+
+// compare logs that a check has changed the object. It looks at the first ten calls and at
+// one a second, because it decodes the object once more.
+func (v *validator) compare(c *call, object runtime.Object) {
+	v.compared.Do(func() {
+		before, err := v.target.object(c.req, nil)
+		if err != nil {
+			return
+		}
+		if patch, err := jsonpatch.DiffRaw(c.req.Object.Raw, before, object); err == nil && len(patch) > 0 {
+			Logger(c).WarnContext(c, "the validator changed its object: the change is lost; default the object in a mutating webhook, or change a copy")
+		}
+	})
 }
 
 // old decodes the old object, once for the check and for [OldFrom].

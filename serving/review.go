@@ -103,8 +103,9 @@ func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time
 	cut := errors.Is(err, http.ErrAbortHandler)
 	if value != nil && !cut {
 		s.metrics.panics.Inc()
-		s.log.ErrorContext(r.Context(), "webhook panicked", slog.String("path", to.Path),
-			slog.String("panic", describePanic(value)), slog.String("stack", string(debug.Stack())))
+		webhook, text := describePanic(value)
+		s.log.ErrorContext(r.Context(), "webhook panicked", slog.String("webhook", webhook), slog.String("path", to.Path),
+			slog.String("panic", text), slog.String("stack", string(debug.Stack())))
 		if a.status == 0 {
 			s.refuse(a, panicked)
 		} else {
@@ -123,10 +124,15 @@ func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time
 	}
 }
 
-// describePanic omits the value if it may contain parts of an object.
-func describePanic(value any) string {
-	if err, ok := value.(runtime.Error); ok {
-		return err.Error()
+// describePanic returns the name of the webhook, if the panic has it, and the text of the
+// panic. It omits the value if that may contain parts of an object, unless the handler has
+// hidden them.
+func describePanic(value any) (webhook, text string) {
+	if named, ok := value.(interface{ Panicked() (webhook, text string) }); ok {
+		return named.Panicked()
 	}
-	return fmt.Sprintf("value of type %T", value)
+	if err, ok := value.(runtime.Error); ok {
+		return "", err.Error()
+	}
+	return "", fmt.Sprintf("value of type %T", value)
 }

@@ -67,7 +67,8 @@ func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) 
 	if err != nil {
 		return nil, &Fault{Code: http.StatusBadRequest, Err: err}
 	}
-	resp, err := a.webhook.Handler.Handle(admission.WithLogger(ctx, a.logger), req)
+	ctx = admission.WithLogger(ctx, a.logger)
+	resp, err := a.handle(ctx, req)
 	if err != nil {
 		return nil, faultOf(ctx, err)
 	}
@@ -78,6 +79,7 @@ func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) 
 	if err != nil {
 		return nil, &Fault{Code: http.StatusInternalServerError, Err: err}
 	}
+	a.remark(ctx, req, resp)
 	return &Reviewed{Request: req, Response: resp, Answer: answer}, nil
 }
 

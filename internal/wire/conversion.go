@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync"
 
@@ -102,7 +101,7 @@ func (c *Conversion) review(ctx context.Context, buffer, body []byte) (answer []
 		}
 		if answer, err = c.convert(ctx, answer, object, &review); err != nil {
 			failure = &objectError{i, object, err}
-			c.tell(ctx, failure, err)
+			c.tell(ctx, failure, err, object.Raw)
 			span.SetStatus(codes.Error, "an object cannot be converted")
 			return appendFailure(answer[:0], &review, failure.Error()), failure, nil
 		}
@@ -132,21 +131,13 @@ func (c *Conversion) convert(ctx context.Context, dst []byte, object *rawobject.
 }
 
 // tell logs why an object was not converted.
-func (c *Conversion) tell(ctx context.Context, failure, err error) {
+func (c *Conversion) tell(ctx context.Context, failure, err error, object []byte) {
 	var panicked *conversion.PanicError
 	attributes := []any{"error", failure}
 	if errors.As(err, &panicked) {
-		attributes = append(attributes, "panic", describePanic(panicked.Value), "stack", string(panicked.Stack))
+		attributes = append(attributes, "panic", panicText(panicked.Value, object), "stack", string(panicked.Stack))
 	}
 	c.faults.lasting.Do(func() { c.logger.ErrorContext(ctx, "object not converted", attributes...) })
-}
-
-// describePanic omits the value if it may hold parts of an object.
-func describePanic(value any) string {
-	if err, ok := value.(runtime.Error); ok {
-		return err.Error()
-	}
-	return fmt.Sprintf("value of type %T", value)
 }
 
 // objectError says which object could not be converted.

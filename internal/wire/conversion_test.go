@@ -48,7 +48,7 @@ func serveConversion(tb testing.TB) *converting {
 			case "fail":
 				return errors.New("spec.cronSpec must have five fields")
 			case "panic":
-				panic("hunter2")
+				panic("boom: hunter2")
 			case "break":
 				var none *unstructured.Unstructured
 				none.Object["a"] = 1
@@ -136,7 +136,7 @@ func TestAnObjectThatFailsFailsTheReview(t *testing.T) {
 		body, want, logged string
 	}{
 		"the converter says why":      {conversionReviewOf(beta, good, crontab("a", `,"do":"fail"`), good), `object 1, CronTab "default/a": spec.cronSpec must have five fields`, "five fields"},
-		"the converter panics":        {conversionReviewOf(beta, crontab("a", `,"do":"panic"`)), `object 0, CronTab "default/a": the converter panicked`, "value of type string"},
+		"the converter panics":        {conversionReviewOf(beta, crontab("a", `,"do":"panic","password":"hunter2"`)), `object 0, CronTab "default/a": the converter panicked`, "boom: [value of an object]"},
 		"the converter is wrong":      {conversionReviewOf(beta, crontab("a", `,"do":"break"`)), `object 0, CronTab "default/a": the converter panicked`, "nil pointer"},
 		"the converter renames":       {conversionReviewOf(beta, good, good, crontab("a", `,"do":"rename"`)), `object 2, CronTab "default/a": the converter has changed metadata.name, which must stay`, "metadata.name"},
 		"no metadata":                 {conversionReviewOf(beta, `{"apiVersion":"stable.example.com/v1","kind":"CronTab"}`), `object 0, CronTab "": has no metadata`, "metadata"},

@@ -49,7 +49,7 @@ func faultOf(ctx context.Context, err error) *Fault {
 		return &Fault{Code: http.StatusServiceUnavailable, Retry: true, RetryAfter: after, Err: err}
 	}
 	switch ended := ctx.Err(); {
-	case errors.Is(ended, context.Canceled):
+	case errors.Is(ended, context.Canceled) && !late(ctx): // a late handler makes the caller leave
 		return &Fault{Code: statusClientClosedRequest, Err: fmt.Errorf("the caller went away: %w", err)}
 	case ended != nil:
 		return &Fault{Code: http.StatusGatewayTimeout, Err: fmt.Errorf("no decision before the deadline of the call: %w", err)}
@@ -62,11 +62,12 @@ func faultOf(ctx context.Context, err error) *Fault {
 type faultLog struct {
 	logger                    *slog.Logger
 	callers, passing, lasting rate.Sometimes
+	remarks                   rate.Sometimes // about answers, see remark
 }
 
 func newFaultLog(logger *slog.Logger) *faultLog {
 	sometimes := func() rate.Sometimes { return rate.Sometimes{First: 10, Interval: time.Second} }
-	return &faultLog{logger: logger, callers: sometimes(), passing: sometimes(), lasting: sometimes()}
+	return &faultLog{logger: logger, callers: sometimes(), passing: sometimes(), lasting: sometimes(), remarks: sometimes()}
 }
 
 func (l *faultLog) log(ctx context.Context, fault *Fault) {
