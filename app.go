@@ -63,6 +63,7 @@ type App struct {
 	problems []error
 	schemes  []*runtime.Scheme // of the types
 	derived  []string          // kinds whose converters come from types
+	plurals  []string          // resources that types name, see [Type]
 }
 
 type component struct {
@@ -86,6 +87,7 @@ func New(name string, options ...Option) (*App, error) {
 	a.apply(options)
 	a.checkWebhooks()
 	a.checkKinds()
+	a.checkResources()
 	a.checkConverters()
 	a.checkCRDs()
 	a.checkControllers()
@@ -101,7 +103,11 @@ func New(name string, options ...Option) (*App, error) {
 }
 
 func (a *App) apply(options []Option) {
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			a.problem("option %d is nil: leave it out", i+1)
+			continue
+		}
 		option(a)
 	}
 }
@@ -125,13 +131,17 @@ func (a *App) checkWebhooks() {
 // checkKinds checks that handlers read the kinds that their rules send, as far as
 // schemes are known.
 func (a *App) checkKinds() {
+	if err := admission.ValidateKinds(a.webhooks, a.knownSchemes()...); err != nil {
+		a.problems = append(a.problems, err)
+	}
+}
+
+func (a *App) knownSchemes() []*runtime.Scheme {
 	schemes := append([]*runtime.Scheme{clientscheme.Scheme}, a.schemes...)
 	if a.scheme != nil {
 		schemes = append(schemes, a.scheme)
 	}
-	if err := admission.ValidateKinds(a.webhooks, schemes...); err != nil {
-		a.problems = append(a.problems, err)
-	}
+	return schemes
 }
 
 // reserved are paths of the server itself.

@@ -76,7 +76,7 @@ func (a *App) rights() (rules []rbacv1.PolicyRule, in map[string][]rbacv1.Policy
 // plural returns the resource of a kind, from its CRD or guessed.
 func (a *App) plural(gvk schema.GroupVersionKind) string {
 	for _, crd := range a.crds {
-		if crd.Spec.Group == gvk.Group && crd.Spec.Names.Kind == gvk.Kind {
+		if crd != nil && crd.Spec.Group == gvk.Group && crd.Spec.Names.Kind == gvk.Kind {
 			return crd.Spec.Names.Plural
 		}
 	}

@@ -47,7 +47,14 @@ func WithManagerOptions(change func(*manager.Options)) Option {
 
 // WithScheme sets the scheme of the controllers' manager. The default is the scheme of
 // [WithTypes], or else client-go's.
-func WithScheme(scheme *runtime.Scheme) Option { return func(a *App) { a.scheme = scheme } }
+func WithScheme(scheme *runtime.Scheme) Option {
+	return func(a *App) {
+		if scheme == nil {
+			a.problem("WithScheme: the scheme is missing: pass one, or leave the option out")
+		}
+		a.scheme = scheme
+	}
+}
 
 // Scheme returns the application's scheme: that of [WithScheme], the first one of
 // [WithTypes], or client-go's.
@@ -74,6 +81,9 @@ func WithVersion(version string) Option { return func(a *App) { a.version = vers
 // it is built.
 func WithComponent(build func(Environment) (Component, error), declares ...Option) Option {
 	return func(a *App) {
+		if build == nil {
+			a.problem("WithComponent: the function that builds component %d is missing: pass one, or give its options to New", len(a.components)+1)
+		}
 		a.components = append(a.components, component{build, len(declares) > 0})
 		a.apply(declares)
 	}

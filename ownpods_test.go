@@ -137,7 +137,9 @@ func TestOwnPodsAreLeftAloneByThePolicy(t *testing.T) {
 	pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create)
 	for _, shared := range []bool{false, true} {
 		settings := registration.Settings{Service: &registration.Service{Namespace: "home", Name: "webhooks"}, SharedNamespace: shared, OwnPods: "app=webhooks", AllowWedge: "a test"}
-		w := admission.Mutating("pods.example.com", pods, admission.HandlerFunc(nil))
+		w := admission.Mutating("pods.example.com", pods, admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
+			return admission.Allowed(), nil
+		}))
 		w.Backstop = &admission.Backstop{Disabled: true}
 		applied, err := hosting.Apply(&settings, []admission.Webhook{w})
 		if err != nil {

@@ -54,6 +54,9 @@ func WithTypes(scheme *runtime.Scheme, implementations ...any) Option {
 			if err != nil {
 				a.problem("type %d, %T: %w", i+1, implementation, err)
 			}
+			if t, ok := implementation.(Type); ok && t.Resource != "" {
+				a.plurals = append(a.plurals, t.Resource)
+			}
 			webhooks, err := webhooksOf(scheme, implementation)
 			if converts && errors.Is(err, typed.ErrNone) {
 				continue

@@ -59,7 +59,10 @@ func As(prototype runtime.Object) HandlerOption {
 
 func newTarget[T runtime.Object](options []HandlerOption) *target {
 	var o handlerOptions
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			return &target{err: nilOption(i)}
+		}
 		option(&o)
 	}
 	typ := reflect.TypeFor[T]()

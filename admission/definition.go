@@ -3,6 +3,8 @@
 package admission
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -25,11 +27,17 @@ func Validating(name string, rules []admissionregistrationv1.RuleWithOperations,
 func define(w Webhook, options []WebhookOption) Webhook {
 	w.Path = "/" + w.Name
 	w.Rules = slices.Clone(w.Rules)
-	for _, option := range options {
+	for i, option := range options {
+		if option == nil {
+			w.nilOption = nilOption(i)
+			continue
+		}
 		option(&w)
 	}
 	return w
 }
+
+func nilOption(i int) error { return fmt.Errorf("option %d is nil: leave it out", i+1) }
 
 // WebhookOption sets fields of a [Webhook]. Use a function literal for fields without an
 // option.
@@ -43,8 +51,16 @@ func WithFailurePolicy(policy admissionregistrationv1.FailurePolicyType) Webhook
 	return func(w *Webhook) { w.FailurePolicy = policy }
 }
 
-// WithTimeout sets how many seconds the API server waits, 1 to 30.
-func WithTimeout(seconds int32) WebhookOption { return func(w *Webhook) { w.TimeoutSeconds = seconds } }
+// WithTimeout sets how many seconds the API server waits, 1 to 30. The default is 5.
+func WithTimeout(seconds int32) WebhookOption {
+	if seconds == 0 {
+		seconds = timeoutOfZero // 0 in the field is the default
+	}
+	return func(w *Webhook) { w.TimeoutSeconds = seconds }
+}
+
+// timeoutOfZero stands for a timeout of 0 that was asked for.
+const timeoutOfZero = math.MinInt32
 
 // WithNamespaceSelector narrows the rules to objects in some namespaces.
 func WithNamespaceSelector(selector *metav1.LabelSelector) WebhookOption {

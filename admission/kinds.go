@@ -5,6 +5,7 @@ package admission
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,9 +28,10 @@ func kindsOf(schemes []*runtime.Scheme) map[schema.GroupResource]string {
 }
 
 // ValidateKinds reports each rule of the webhooks for a resource of a kind that the handler
-// does not read: such a webhook would reject every request. Kinds are looked up in schemes.
-// Sub-resources, whose kinds differ, and resources of unknown kinds are ignored. Each error
-// is a [FieldError].
+// does not read: such a webhook would reject every request. Kinds are looked up in schemes,
+// those of sub-resources are Kubernetes' own: an Eviction for pods/eviction, a Scale for each
+// scale, and the parent's kind for status. Resources of unknown kinds are ignored. Each
+// error is a [FieldError].
 func ValidateKinds(webhooks []Webhook, schemes ...*runtime.Scheme) error {
 	kinds := kindsOf(schemes)
 	var errs []error
@@ -44,7 +46,7 @@ func (w Webhook) validateKinds(kinds map[schema.GroupResource]string) []error {
 	for i, rule := range w.Rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				kind, known := kinds[schema.GroupResource{Group: group, Resource: resource}]
+				kind, read, known := kindRead(kinds, schema.GroupResource{Group: group, Resource: resource})
 				for _, t := range targetsOf(w.Handler) {
 					reads := t.kind
 					if !t.exact.Empty() {
@@ -52,13 +54,45 @@ func (w Webhook) validateKinds(kinds map[schema.GroupResource]string) []error {
 					}
 					if known && reads != "" && reads != kind {
 						errs = append(errs, &FieldError{Webhook: w.Name, Field: fmt.Sprintf("rules[%d].resources", i), Err: fmt.Errorf(
-							"%s are of kind %s, the handler reads %s: it would refuse each of them", resource, kind, t.name())})
+							"%s are of kind %s, the handler reads %s: it would refuse each of them; let it take a %s, or correct the rule", resource, kind, t.name(), read)})
 					}
 				}
 			}
 		}
 	}
 	return errs
+}
+
+// subresourceKinds are the types of Kubernetes' sub-resources that are not their parent's.
+var subresourceKinds = map[schema.GroupResource]string{
+	{Resource: "pods/attach"}:           "corev1.PodAttachOptions",
+	{Resource: "pods/binding"}:          "corev1.Binding",
+	{Resource: "pods/eviction"}:         "policyv1.Eviction",
+	{Resource: "pods/exec"}:             "corev1.PodExecOptions",
+	{Resource: "pods/portforward"}:      "corev1.PodPortForwardOptions",
+	{Resource: "pods/proxy"}:            "corev1.PodProxyOptions",
+	{Resource: "nodes/proxy"}:           "corev1.NodeProxyOptions",
+	{Resource: "services/proxy"}:        "corev1.ServiceProxyOptions",
+	{Resource: "serviceaccounts/token"}: "authenticationv1.TokenRequest",
+}
+
+// parentsKind are sub-resources with the kind of their parent.
+var parentsKind = []string{"status", "ephemeralcontainers", "resize", "finalize", "approval"}
+
+// kindRead returns the kind of a resource or sub-resource, and the type to read it with.
+func kindRead(kinds map[schema.GroupResource]string, resource schema.GroupResource) (kind, read string, known bool) {
+	if read, known = subresourceKinds[resource]; known {
+		return read[strings.Index(read, ".")+1:], "*" + read, true
+	}
+	parent, sub, isSub := strings.Cut(resource.Resource, "/")
+	switch {
+	case sub == "scale" && parent != "*":
+		return "Scale", "*autoscalingv1.Scale", true
+	case isSub && !slices.Contains(parentsKind, sub):
+		return "", "", false
+	}
+	kind, known = kinds[schema.GroupResource{Group: resource.Group, Resource: parent}]
+	return kind, kind, known
 }
 
 // targetsOf returns what the typed handlers in a handler read.

@@ -38,8 +38,8 @@ func operationsOf(handler Handler) []admissionregistrationv1.OperationType {
 }
 
 func checkHandler(handler Handler) error {
-	if handler == nil {
-		return errors.New("is missing")
+	if function, ok := handler.(HandlerFunc); handler == nil || ok && function == nil {
+		return errors.New("is missing: pass one, such as admission.Validate(check)")
 	}
 	if checked, ok := handler.(Checked); ok {
 		return checked.Validate()

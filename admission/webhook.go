@@ -65,6 +65,8 @@ type Webhook struct {
 	// nothing does.
 	Backstop *Backstop
 	Handler  Handler
+
+	nilOption error // of Mutating and Validating, which cannot return it
 }
 
 // Defaulted returns w with the defaults of its fields filled in.
@@ -111,6 +113,9 @@ func (w Webhook) Validate() error {
 		errs = append(errs, &FieldError{Webhook: w.Name, Field: field, Err: fmt.Errorf(format, args...)})
 	}
 
+	if w.nilOption != nil {
+		add("options", "%w", w.nilOption)
+	}
 	if problems := validation.IsDNS1123Subdomain(w.Name); len(problems) > 0 {
 		add("name", "%s", strings.Join(problems, "; "))
 	} else if strings.Count(w.Name, ".") < 2 {
@@ -147,7 +152,9 @@ func (w Webhook) Validate() error {
 	oneOf(add, "matchPolicy", w.MatchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)
 	oneOf(add, "failurePolicy", w.FailurePolicy, admissionregistrationv1.Ignore, admissionregistrationv1.Fail)
 	oneOf(add, "sideEffects", w.SideEffects, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)
-	if w.TimeoutSeconds < 1 || w.TimeoutSeconds > 30 {
+	if w.TimeoutSeconds == timeoutOfZero {
+		add("timeoutSeconds", "is 0; the API server allows 1 to 30: leave WithTimeout out for 5")
+	} else if w.TimeoutSeconds < 1 || w.TimeoutSeconds > 30 {
 		add("timeoutSeconds", "is %d; the API server allows 1 to 30", w.TimeoutSeconds)
 	}
 	if w.Type == TypeMutating {

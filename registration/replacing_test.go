@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -52,7 +53,9 @@ func TestAPolicyThatReadsAnotherKindOfParameterGoesFirst(t *testing.T) {
 	w := admission.Mutating("inject.pods.example.com", []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-	}}, admission.HandlerFunc(nil))
+	}}, admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		return admission.Allowed(), nil
+	}))
 	w.AllowWedge = "a test"
 	w.Backstop = &admission.Backstop{
 		Param: admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "PodTemplate"}, ParamName: "index",

@@ -4,6 +4,7 @@ package scaffold
 
 import (
 	"cmp"
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"unicode"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-tools/pkg/loader"
@@ -309,7 +311,9 @@ func (m *marker) take(w admissionregistrationv1.MutatingWebhook) {
 	if w.SideEffects != nil {
 		m.SideEffects = *w.SideEffects
 	}
-	m.Handler = admission.HandlerFunc(nil)
+	m.Handler = admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		return nil, errors.New("the project has the handler")
+	})
 }
 
 // reached is the path of a webhook, and where the marker says that its server is: that is no part
