@@ -70,6 +70,9 @@ var behaviours = []struct {
 	{"returns-what-a-client-got", refuse(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no right"))), 0, "no right", "CREATE"},
 	{"denies", refuse(admission.Denyf("say why")), 403, "say why", "CREATE"},
 	{"returns-field-errors", refuse(field.ErrorList{field.Required(field.NewPath("data", "a"), "say what")}.ToAggregate()), 422, "data.a: Required value: say what", "CREATE"},
+	{"returns-invalid", refuse(apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Required(field.NewPath("data", "a"), "say what")})), 422, "data.a: Required value: say what", "CREATE"},
+	{"returns-invalid-of-a-client", refuse(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", field.ErrorList{field.Required(field.NewPath("spec"), "")})), 0, "spec: Required", "CREATE"},
+	{"returns-an-internal-error", refuse(field.ErrorList{field.Required(field.NewPath("data", "a"), ""), field.InternalError(field.NewPath("data", "b"), errors.New("no answer"))}.ToAggregate()), 0, "no answer", "CREATE"},
 	{"patches-a-deletion", admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return admission.Patched(jsonpatch.Patch{{Op: jsonpatch.Add, Path: "/data", Value: []byte(`{}`)}}), nil
 	}), 0, "", "DELETE"},
