@@ -54,6 +54,9 @@ func (p *handlerPanic) Panicked() (webhook, text string) { return p.webhook, p.t
 const (
 	// maxPanicText limits the logged text of a panic, in bytes.
 	maxPanicText = 512
+	// maxSearched limits the text in which values are looked for. A longer one is a dump: it is not
+	// cut before the search, because a part of a value is not found.
+	maxSearched = 8 * maxPanicText
 	// minHidden is the length of the shortest value that is hidden, in bytes. Shorter ones
 	// are in every text.
 	minHidden = 3
@@ -73,6 +76,9 @@ func panicText(value any, objects ...[]byte) string {
 		text = value.Error()
 	default:
 		return fmt.Sprintf("value of type %T", value)
+	}
+	if len(text) > maxSearched {
+		return fmt.Sprintf("value of type %T with %d bytes", value, len(text))
 	}
 	text = hideValues(text, objects)
 	if len(text) > maxPanicText {

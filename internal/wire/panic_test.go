@@ -40,6 +40,7 @@ func TestAPanicsTextIsPassedOnWithoutValuesOfObjects(t *testing.T) {
 		{"a value in a list", "bad in a list.", "bad [value of an object]."},
 		{"decoded data", "password is hunter2", "[value of an object] is [value of an object]"},
 		{"what a library says of its argument", panicOf(func() { resource.MustParse("s3cret size") }), "cannot parse '[value of an object]': quantities must match the regular expression"},
+		{"a dump", strings.Repeat("x", maxSearched) + "s3cret size", fmt.Sprintf("value of type string with %d bytes", maxSearched+len("s3cret size"))},
 		{"a long one", strings.Repeat("é", 1000), strings.Repeat("é", maxPanicText/2) + "…"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
