@@ -87,7 +87,7 @@ func New(name string, options ...Option) (*App, error) {
 	a.apply(options)
 	a.checkWebhooks()
 	a.checkKinds()
-	a.checkResources()
+	checkResources(a)
 	a.checkConverters()
 	a.checkCRDs()
 	a.checkControllers()
@@ -131,12 +131,12 @@ func (a *App) checkWebhooks() {
 // checkKinds checks that handlers read the kinds that their rules send, as far as
 // schemes are known.
 func (a *App) checkKinds() {
-	if err := admission.ValidateKinds(a.webhooks, a.knownSchemes()...); err != nil {
+	if err := admission.ValidateKinds(a.webhooks, knownSchemes(a)...); err != nil {
 		a.problems = append(a.problems, err)
 	}
 }
 
-func (a *App) knownSchemes() []*runtime.Scheme {
+func knownSchemes(a *App) []*runtime.Scheme {
 	schemes := append([]*runtime.Scheme{clientscheme.Scheme}, a.schemes...)
 	if a.scheme != nil {
 		schemes = append(schemes, a.scheme)

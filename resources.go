@@ -17,8 +17,8 @@ import (
 // checkResources reports resources of rules that are almost those of a known kind: its
 // singular, or one letter off. The API server accepts any name and never calls the webhook.
 // Other unknown names may be of CustomResourceDefinitions that only the cluster has.
-func (a *App) checkResources() {
-	kinds := a.kindsByGroup()
+func checkResources(a *App) {
+	kinds := kindsByGroup(a)
 	for _, webhook := range a.webhooks {
 		for i, rule := range webhook.Rules {
 			for _, resource := range rule.Resources {
@@ -40,7 +40,7 @@ func (a *App) checkResources() {
 
 // kindsByGroup returns the resources of the kinds in the schemes, and of the definitions, with
 // their kinds in lower case.
-func (a *App) kindsByGroup() map[string]map[string]string {
+func kindsByGroup(a *App) map[string]map[string]string {
 	groups := map[string]map[string]string{}
 	add := func(group, plural, kind string) {
 		if groups[group] == nil {
@@ -48,7 +48,7 @@ func (a *App) kindsByGroup() map[string]map[string]string {
 		}
 		groups[group][plural] = strings.ToLower(kind)
 	}
-	for _, scheme := range a.knownSchemes() {
+	for _, scheme := range knownSchemes(a) {
 		for gvk := range scheme.AllKnownTypes() {
 			if gvk.Version != runtime.APIVersionInternal && !strings.HasSuffix(gvk.Kind, "List") && !strings.HasSuffix(gvk.Kind, "Options") {
 				add(gvk.Group, a.plural(schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}), gvk.Kind)

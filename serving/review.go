@@ -5,13 +5,13 @@ package serving
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"runtime/debug"
 	"time"
+
+	"github.com/sallyport-io/sallyport/serving/internal/panics"
 )
 
 // serveHTTP dispatches a request by its path. All requests over TLS pass through it.
@@ -103,7 +103,7 @@ func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time
 	cut := errors.Is(err, http.ErrAbortHandler)
 	if value != nil && !cut {
 		s.metrics.panics.Inc()
-		webhook, text := describePanic(value)
+		webhook, text := panics.Describe(value)
 		s.log.ErrorContext(r.Context(), "webhook panicked", slog.String("webhook", webhook), slog.String("path", to.Path),
 			slog.String("panic", text), slog.String("stack", string(debug.Stack())))
 		if a.status == 0 {
@@ -122,17 +122,4 @@ func (s *Server) finish(a *answer, r *http.Request, to *route, arrived time.Time
 		// to signal that it is incomplete.
 		panic(http.ErrAbortHandler)
 	}
-}
-
-// describePanic returns the name of the webhook, if the panic has it, and the text of the
-// panic. It omits the value if that may contain parts of an object, unless the handler has
-// hidden them.
-func describePanic(value any) (webhook, text string) {
-	if named, ok := value.(interface{ Panicked() (webhook, text string) }); ok {
-		return named.Panicked()
-	}
-	if err, ok := value.(runtime.Error); ok {
-		return "", err.Error()
-	}
-	return "", fmt.Sprintf("value of type %T", value)
 }
