@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -31,7 +32,7 @@ import (
 // a flag of serve, a flag of an application, the file or Go code.
 func TestAFlagAFileAndAGoValueReportTheSameProblem(t *testing.T) {
 	app, err := frontdoor.New("sallyport", frontdoor.WithWebhooks(admission.Mutating("a.example.com",
-		admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create), admission.HandlerFunc(nil))),
+		admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), admissionregistrationv1.Create), admission.Mutate(func(context.Context, *corev1.Pod) error { return nil }))),
 		frontdoor.WithAuthentication(AuthenticationDelegated, delegatedAuthentication))
 	if err != nil {
 		t.Fatal(err)
