@@ -70,7 +70,7 @@ func testExplained(t *testing.T, c *cluster) {
 	c.explains(t, c.kubeconfig, 0, manifest(t, required), []string{"-f", "-"}, "\n  node near: cannot run the pod: [1]\n")
 	c.create(t, fluid.Object(dataset.DatasetKind, "team-a", "later", nil, map[string]any{"phase": "NotBound"}))
 	c.claim(t, "team-a", "later")
-	c.explains(t, c.kubeconfig, 3, manifest(t, pod("team-a", "to-come", "later")), []string{"-f", "-"}, "Denied: dataset \"team-a/later\" not bound")
+	c.explains(t, c.kubeconfig, 3, manifest(t, pod("team-a", "to-come", "later")), []string{"-f", "-"}, `denied the request: pod to-come: dataset "team-a/later" not bound`)
 	bare := pod("team-a", "bare")
 	bare.Labels = nil
 	c.explains(t, c.kubeconfig, 1, manifest(t, bare), []string{"-f", "-"}, "the cluster has no PodDefaults")
