@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ import (
 func TestAStatusInvalidOfTheRequestsKindIsADenial(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	list := field.ErrorList{field.Invalid(field.NewPath("spec", "a"), 1, "must be 2"), field.Required(field.NewPath("spec", "b"), "")}
-	internal := append(list[:len(list):len(list)], field.InternalError(field.NewPath("spec", "c"), errors.New("no answer")))
+	internal := slices.Concat(list, field.ErrorList{field.InternalError(field.NewPath("spec", "c"), errors.New("no answer"))})
 	ofPod := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", list)
 	for _, tc := range []struct {
 		name   string

@@ -29,22 +29,22 @@ const (
 func memoryLimit() int64 { return debug.SetMemoryLimit(-1) }
 
 // derive sets the limits that are 0 to their defaults for the given memory limit.
-func (o *Settings) derive(memory int64) {
-	if o.MaxConnections == 0 {
-		o.MaxConnections = int32(min(max(memory/4/connectionBytes, leastConnections), maxConnections))
+func (s *Settings) derive(memory int64) {
+	if s.MaxConnections == 0 {
+		s.MaxConnections = int32(min(max(memory/4/connectionBytes, leastConnections), maxConnections))
 	}
-	if o.MaxMetricsConnections == 0 {
-		o.MaxMetricsConnections = min(max(o.MaxConnections/16, leastMetricsConnections), maxMetricsConnections)
+	if s.MaxMetricsConnections == 0 {
+		s.MaxMetricsConnections = min(max(s.MaxConnections/16, leastMetricsConnections), maxMetricsConnections)
 	}
-	if o.MaxBytesInFlight == 0 {
-		o.MaxBytesInFlight = max(min(memory/8, maxBytesInFlight), o.MaxBodyBytes+o.MaxBodyBytes/2*3)
+	if s.MaxBytesInFlight == 0 {
+		s.MaxBytesInFlight = max(min(memory/8, maxBytesInFlight), s.MaxBodyBytes+s.MaxBodyBytes/2*3)
 	}
-	if o.MaxConcurrentReviews == 0 {
+	if s.MaxConcurrentReviews == 0 {
 		// The rest, without connections and bodies.
 		room := (memory/8*5 - ownBytes) / ReviewBytes
-		o.MaxConcurrentReviews = int32(min(max(room, leastReviews), int64(4*runtime.GOMAXPROCS(0))))
+		s.MaxConcurrentReviews = int32(min(max(room, leastReviews), int64(4*runtime.GOMAXPROCS(0))))
 	}
-	if o.MaxWaitingReviews == 0 {
-		o.MaxWaitingReviews = 128 * o.MaxConcurrentReviews
+	if s.MaxWaitingReviews == 0 {
+		s.MaxWaitingReviews = 128 * s.MaxConcurrentReviews
 	}
 }

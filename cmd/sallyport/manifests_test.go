@@ -234,7 +234,7 @@ func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if port := container.Ports[0].ContainerPort; int32(port) != config.Serving.SecurePort {
+			if port := container.Ports[0].ContainerPort; port != config.Serving.SecurePort {
 				t.Errorf("%s: the container has port %d, and the server %d", name, port, config.Serving.SecurePort)
 			}
 		}

@@ -5,6 +5,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,7 @@ func TestKeysOfAuditAnnotationsThatTheAPIServerDropsAreInTheLog(t *testing.T) {
 		resp := admission.Allowed()
 		resp.AuditAnnotations = map[string]string{key: "s3cret", "fine": "s3cret"}
 		s := serve(t, admission.TypeValidating, always(resp, nil))
-		if answer := s.answer(post(review(`{"uid":"u"}`))); answer.StatusCode != 200 {
+		if answer := s.answer(post(review(`{"uid":"u"}`))); answer.StatusCode != http.StatusOK {
 			t.Errorf("%q: HTTP %d", key, answer.StatusCode)
 		}
 		got := s.log.String()

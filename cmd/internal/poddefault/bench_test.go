@@ -106,11 +106,11 @@ func BenchmarkSteps(b *testing.B) {
 	})
 	b.Run("pod and merge", func(b *testing.B) {
 		for b.Loop() {
-			merge.MergeAll(pod(), match.Match{Objects: chosen}, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
+			merge.All(pod(), match.Match{Objects: chosen}, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
 		}
 	})
 	b.Run("response", func(b *testing.B) {
-		m := merge.MergeAll(pod(), match.Match{Objects: chosen}, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
+		m := merge.All(pod(), match.Match{Objects: chosen}, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
 		for b.Loop() {
 			m.Response(false)
 		}

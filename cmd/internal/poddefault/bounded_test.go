@@ -392,7 +392,7 @@ func TestWorkGrowsAsThePodAndItsObjectsDo(t *testing.T) {
 					t.Fatal(err)
 				}
 				p, _ := podstate.Read(raw, md, chosen.Objects, b.Another())
-				m := merge.MergeAll(p, chosen, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
+				m := merge.All(p, chosen, nil, &merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers})
 				if err := m.Beyond(); err != nil {
 					t.Fatalf("%d: %v", n, err)
 				}

@@ -103,8 +103,7 @@ func drawDNS(t *rapid.T) *corev1.PodDNSConfig {
 }
 
 var (
-	drawScheduler = rapid.SampledFrom([]string{"", "", "x", "y"})
-	drawFlag      = rapid.SampledFrom([]*bool{nil, nil, new(true), new(false)})
+	drawFlag = rapid.SampledFrom([]*bool{nil, nil, new(true), new(false)})
 )
 
 func claimName(claim corev1.PodResourceClaim) string { return claim.Name }

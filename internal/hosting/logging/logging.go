@@ -17,8 +17,9 @@ import (
 
 var (
 	logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	// Levels and Formats are the accepted values of the settings.
-	Levels  = []string{"debug", "info", "warn", "error"}
+	// Levels are the accepted values of [Settings].Level.
+	Levels = []string{"debug", "info", "warn", "error"}
+	// Formats are the accepted values of [Settings].Format.
 	Formats = []string{"text", "json"}
 )
 

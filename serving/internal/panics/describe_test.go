@@ -10,9 +10,10 @@ func (namedPanic) Panicked() (webhook, text string) { return "check.example.com"
 
 func TestAPanicIsDescribedByItsHandlerOrItsType(t *testing.T) {
 	var empty []int
+	at := 0
 	outOfRange := func() (value any) {
 		defer func() { value = recover() }()
-		return empty[len(empty)]
+		return empty[at]
 	}
 	for _, tc := range []struct {
 		value         any

@@ -67,6 +67,7 @@ type Matcher struct {
 	Pinned []string
 }
 
+// NewMatcher returns a matcher for a pod of a namespace. Excluded says that the pod excludes itself.
 func NewMatcher(namespace string, pod *meta.Metadata, excluded bool, b *meta.Budget) Matcher {
 	pod.Namespace = namespace // it may name none
 	s := Matcher{Arrival: Arrival{Metadata: pod, Bounds: b}, excluded: excluded}

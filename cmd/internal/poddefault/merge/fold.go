@@ -49,7 +49,7 @@ func (f *Folding) fold(md *meta.Metadata, b *meta.Budget, of match.Match, skippe
 	if !ok {
 		return nil, ErrNoPod
 	}
-	m := MergeAll(pod, of, skipped, f.LeftAlone)
+	m := All(pod, of, skipped, f.LeftAlone)
 	*b = pod.Bounds
 	return m, m.Beyond()
 }

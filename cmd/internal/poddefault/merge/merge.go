@@ -72,9 +72,9 @@ type setSeconds struct {
 	origin *plan.Plan
 }
 
-// MergeAll tries the matched objects, except skipped ones, one after the other. It stops at
+// All tries the matched objects, except skipped ones, one after the other. It stops at
 // the first that is to be dropped: see [merge.dropped].
-func MergeAll(p *podstate.Pod, chosen match.Match, skipped []skip, leftAlone *LeftAlone) *Merge {
+func All(p *podstate.Pod, chosen match.Match, skipped []skip, leftAlone *LeftAlone) *Merge {
 	m := &Merge{Pod: p, leftAlone: leftAlone, Outside: chosen.Outside, skipped: skipped, namespace: chosen.Namespace}
 	candidates := chosen.Objects
 	if chosen.Audits || len(skipped) > 0 {

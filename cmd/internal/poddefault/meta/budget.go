@@ -61,6 +61,7 @@ type Budget struct {
 	Over     string          // the exceeded limit, for messages
 }
 
+// NewBudget returns the whole budget of a call.
 func NewBudget(ctx context.Context) Budget { return Budget{Context: ctx, look: workBetweenLooks} }
 
 // Another returns bounds for another attempt at the same pod.
@@ -121,6 +122,7 @@ func (b *Budget) Reads() bool {
 	return b.Over == ""
 }
 
+// Exceed records the first limit that is exceeded, for messages.
 func (b *Budget) Exceed(limit string) {
 	if b.Over == "" {
 		b.Over = limit
@@ -141,6 +143,7 @@ type NameSet struct {
 	set  map[string]bool // once there are many
 }
 
+// Add adds a name.
 func (s *NameSet) Add(name string) {
 	s.list = append(s.list, name)
 	if s.set != nil {
@@ -153,6 +156,7 @@ func (s *NameSet) Add(name string) {
 	}
 }
 
+// Has reports whether the set has the name.
 func (s *NameSet) Has(name string) bool {
 	if s.set != nil {
 		return s.set[name]

@@ -31,6 +31,7 @@ func EncodedSpec(spec *kubeflowv1alpha1.PodDefaultSpec) []byte {
 // Encoding has buffers for encoded values.
 var Encoding = sync.Pool{New: func() any { return new([]byte) }}
 
+// Quote returns a string as JSON.
 func Quote(s string) []byte {
 	return rawjson.AppendString(make([]byte, 0, len(s)+2), s)
 }

@@ -116,6 +116,7 @@ func (l *Labels) reindex() {
 // An Entry is one label or annotation.
 type Entry struct{ Key, Value string }
 
+// Entries returns the entries of a map, ordered by key.
 func Entries(m map[string]string) []Entry {
 	if len(m) == 0 {
 		return nil

@@ -207,6 +207,7 @@ func (c *Plan) Unpack() *Plan {
 	return c
 }
 
+// MarkOf returns the annotation of pods that the object was applied to.
 func (c *Plan) MarkOf() string {
 	if c.Cluster() {
 		return meta.ClusterMark(c.name)
@@ -338,4 +339,8 @@ func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string
 	return string(text[:6])
 }
 
-const AnnotationsPath, LabelsPath = "/metadata/annotations", "/metadata/labels"
+// Pointers to the maps of metadata.
+const (
+	AnnotationsPath = "/metadata/annotations"
+	LabelsPath      = "/metadata/labels"
+)

@@ -230,11 +230,13 @@ func empty(value jsontext.Value) bool {
 	return false
 }
 
+// AutomountField is a field that is not a credential by its name.
 const AutomountField = "automountServiceAccountToken"
 
 // Security contexts are merged field by field. Every pod has an empty one, and
 // replacing the whole would break pods that set fields themselves.
 
+// The lists of capabilities.
 var (
 	CapabilityAddKind  = &ListKind{Name: "capability", keyName: "name", key: Text, differences: never}
 	CapabilityDropKind = &ListKind{Name: "dropped capability", keyName: "name", key: Text, differences: never}
@@ -256,6 +258,7 @@ func (c *Plan) compileSecurity(pod *corev1.PodSecurityContext, container *corev1
 	}
 }
 
+// Fields of an affinity.
 const (
 	Required  = "requiredDuringSchedulingIgnoredDuringExecution"
 	preferred = "preferredDuringSchedulingIgnoredDuringExecution"

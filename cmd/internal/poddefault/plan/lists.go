@@ -26,6 +26,7 @@ type ListKind struct {
 	differences func(want, have jsontext.Value) []string
 }
 
+// The lists that most PodDefaults add to.
 var (
 	EnvKind = &ListKind{
 		Name: "env", keyName: "name", member: "name",
@@ -210,6 +211,7 @@ func (c *Plan) EachList(visit func(id string, items []Item)) {
 	}
 }
 
+// Member returns a member of an object, or nil.
 func Member(object jsontext.Value, name string) jsontext.Value {
 	value, _ := rawjson.Lookup(object, name)
 	return value

@@ -35,6 +35,7 @@ func IsIn(list []*Plan, c *Plan) bool {
 	return slices.ContainsFunc(list, func(other *Plan) bool { return other == c || other.title == c.title })
 }
 
+// Names lists the objects as [meta.DecisionsAnnotation] names them, for messages.
 func Names(objects []*Plan) string {
 	if len(objects) == 1 {
 		return objects[0].decision

@@ -97,6 +97,7 @@ func (c *Plan) Revision() string { return c.revision }
 // resourceVersion if the pod records no revision.
 func (c *Plan) Wrote(mark meta.CarriedMark) bool { return c.WroteAs(mark.Value, mark.Revision) }
 
+// WroteAs is [Plan.Wrote] for a resourceVersion and a revision, which may be empty.
 func (c *Plan) WroteAs(resourceVersion, revision string) bool {
 	if revision == "" {
 		// The stable revision of a rollout has the object's resourceVersion, and is not of it.

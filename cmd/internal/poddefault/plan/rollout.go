@@ -32,6 +32,7 @@ type Rollout struct {
 	Tally  *tally // of the current revision
 }
 
+// A RolloutStep is a step that pods may be included in.
 type RolloutStep struct {
 	Percent          uint64
 	Pods, Namespaces labels.Selector // nil selects all

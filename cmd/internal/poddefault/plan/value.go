@@ -37,7 +37,7 @@ var (
 	// plainRule is for fields that conflict with any other value.
 	plainRule = &ValueRule{}
 
-	// ServiceAccountRule: the ServiceAccount plugin has set a missing name to
+	// ServiceAccountRule knows that the ServiceAccount plugin has set a missing name to
 	// "default". The deprecated serviceAccount is left to the API server.
 	ServiceAccountRule = &ValueRule{Unwritten: kubeflowv1alpha1.ConflictOverride, Unset: anyOf(`""`, `"default"`)}
 	automountRule      = &ValueRule{Unwritten: kubeflowv1alpha1.ConflictOverride}

@@ -99,6 +99,7 @@ type HeldValue struct {
 	Removes [][]string // removed when it is set
 }
 
+// List returns a list of the holder, which is read on first use.
 func (h *Holder) List(f *plan.FieldList) *List {
 	for _, known := range h.Lists {
 		if slices.Equal(known.Tokens, f.Tokens) {
@@ -116,6 +117,7 @@ func (h *Holder) List(f *plan.FieldList) *List {
 	return &held.List
 }
 
+// Value returns what a plan has set at the tokens, or nil.
 func (h *Holder) Value(tokens []string) *HeldValue {
 	if h.byID != nil {
 		return h.byID[jsonpatch.Pointer(tokens...)]

@@ -12,12 +12,14 @@ import (
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
+// NodeTermTokens lead from the spec to the required node terms.
 var NodeTermTokens = []string{"affinity", "nodeAffinity", plan.Required, "nodeSelectorTerms"}
 
 // NodeTerms are the required node terms of a pod while PodDefaults narrow them. A node
 // must match at least one.
 type NodeTerms struct{ Terms []NodeTerm }
 
+// A NodeTerm is one of the alternatives of a required node affinity.
 type NodeTerm struct {
 	Value  jsontext.Value
 	Index  int        // in the pod; -1 for a new term
@@ -25,6 +27,7 @@ type NodeTerm struct {
 	parsed *parsedTerm
 }
 
+// Parse parses the term once.
 func (t *NodeTerm) Parse(b *meta.Budget) *parsedTerm {
 	if t.parsed == nil {
 		t.parsed = parseTerm(t.Value, b)

@@ -14,6 +14,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
+// Connecting returns a PodDefault that selects Secrets.
 func Connecting(t testing.TB) *kubeflowv1alpha1.PodDefault {
 	return PodDefaults(t, []byte(`
 metadata: {name: connections}
@@ -24,6 +25,7 @@ spec:
 `))[0]
 }
 
+// ChosenFrom returns what a source selects for a pod without labels.
 func ChosenFrom(ctx context.Context, source match.Source) ([]*plan.Plan, error) {
 	b := meta.NewBudget(ctx)
 	m := match.NewMatcher(Namespace, &meta.Metadata{}, false, &b)
@@ -44,6 +46,7 @@ func EnvFromOf(t testing.TB, source match.Source) (keys []string, problem error)
 	return keys, selected[0].Problem()
 }
 
+// ExpectEnvFrom checks which Secrets a pod gets.
 func ExpectEnvFrom(t testing.TB, source match.Source, want ...string) {
 	t.Helper()
 	keys, problem := EnvFromOf(t, source)

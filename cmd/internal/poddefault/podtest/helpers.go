@@ -14,6 +14,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
+// Namespace is that of PodDefaults which name none.
 const Namespace = "team-a"
 
 // PodDefaults reads PodDefaults from a stream of YAML documents.
@@ -36,6 +37,7 @@ func PodDefaults(t testing.TB, data []byte) []*kubeflowv1alpha1.PodDefault {
 	return out
 }
 
+// SplitYAML splits a stream of documents.
 func SplitYAML(t testing.TB, data []byte) [][]byte {
 	t.Helper()
 	var documents [][]byte
@@ -51,6 +53,7 @@ func SplitYAML(t testing.TB, data []byte) [][]byte {
 	}
 }
 
+// ToJSON converts YAML.
 func ToJSON(t testing.TB, data []byte) []byte {
 	t.Helper()
 	out, err := yaml.YAMLToJSON(data)

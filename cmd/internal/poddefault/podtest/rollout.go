@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
+// Specs of two revisions.
 const (
 	StableSpec  = "selector: {}, env: [{name: REVISION, value: stable}]"
 	CurrentSpec = "selector: {}, env: [{name: REVISION, value: current}]"
@@ -60,6 +61,7 @@ func StagedFrom(t testing.TB, stable, current, rollout string, step int32) *Stag
 	return &StagedDefault{pd, plan.Meaning(&before.Spec), &sallyportv1alpha1.RevisionRollout{Revision: plan.RevisionOf(plan.Meaning(&pd.Spec)), Step: step}}
 }
 
+// Staged returns a PodDefault that is rolled out over StableSpec, in the given step.
 func Staged(t testing.TB, rollout string, step int32) *StagedDefault {
 	t.Helper()
 	return StagedFrom(t, StableSpec, CurrentSpec, rollout, step)

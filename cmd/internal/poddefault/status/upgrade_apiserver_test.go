@@ -50,6 +50,9 @@ func testUpgrade(t *testing.T, config *rest.Config, clients kubernetes.Interface
 		if err == nil {
 			err = json.Unmarshal(data, &into)
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		schema(into)
 		if data, err = json.Marshal(into); err == nil {
 			*schemaOf = &apiextensionsv1.JSONSchemaProps{}
