@@ -198,7 +198,13 @@ func run(t *testing.T, app *sallyport.App, settings sallyport.Settings) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- app.Run(ctx, settings) }()
+	go func() {
+		err := app.Run(ctx, settings)
+		if ctx.Err() == nil {
+			t.Errorf("the application ended with %v", err) // calls would be repeated without an end
+		}
+		done <- err
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -242,9 +248,8 @@ func TestWhoMayCallOnARealAPIServer(t *testing.T) {
 			settings.Serving.MetricsBindAddress, settings.Authentication.Metrics = fmt.Sprintf("127.0.0.1:%d", c.ports[metricsPort]), "delegated"
 		}
 		if way == byCertificate {
-			settings.Authentication = serving.AuthenticationSettings{
-				Mode: serving.AuthenticationClientCA, ClientCAFile: c.file("ca.crt"), ClientCommonNames: []string{"kube-apiserver-own"},
-			}
+			settings.Authentication.Mode = serving.AuthenticationClientCA
+			settings.Authentication.ClientCAFile, settings.Authentication.ClientCommonNames = c.file("ca.crt"), []string{"kube-apiserver-own"}
 		}
 		run(t, app, settings)
 	}
