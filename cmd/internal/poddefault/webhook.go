@@ -269,7 +269,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 	md.Complete()
 	f := merge.Folding{Raw: raw, LeftAlone: &h.leftAlone}
 	m, err := f.Settle(md, &b, chosen)
-	if added := m.AddedLabels(); err == nil && (len(added) > 0 || len(s.Pinned) > 0) {
+	if added := m.AddedLabels(); err == nil && (len(added) > 0 || len(s.Marked) > 0) {
 		var more []*plan.Plan
 		if chosen, more, err = s.ByStored(source, chosen, added); err == nil && len(more) > 0 {
 			if m, err = f.Settle(md, &b, chosen); err == nil {

@@ -124,7 +124,7 @@ func (d decision) applied(o *object) bool {
 func (d decision) sentLabels(objects []*object) map[string]string {
 	result := map[string]string{}
 	for name, value := range d.Pod.Labels {
-		added := slices.ContainsFunc(objects, func(o *object) bool { return d.applied(o) && o.Labels[name] != "" })
+		added := slices.ContainsFunc(objects, func(o *object) bool { return d.marked(o) && o.Labels[name] != "" })
 		if d.sent["f:labels/"+name] || !added {
 			result[name] = value
 		}

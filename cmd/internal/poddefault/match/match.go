@@ -62,9 +62,9 @@ type Match struct {
 type Matcher struct {
 	Arrival
 	excluded bool // the pod excludes itself: only objects that do not allow that are selected
-	// Pinned are the names of the objects that an earlier call for the same request has
+	// Marked are the names of objects of which the pod has a mark. Those that an earlier call has
 	// applied. They stay selected.
-	Pinned []string
+	Marked []string
 }
 
 // NewMatcher returns a matcher for a pod of a namespace. Excluded says that the pod excludes itself.
@@ -72,7 +72,7 @@ func NewMatcher(namespace string, pod *meta.Metadata, excluded bool, b *meta.Bud
 	pod.Namespace = namespace // it may name none
 	s := Matcher{Arrival: Arrival{Metadata: pod, Bounds: b}, excluded: excluded}
 	if pod.History == nil || !pod.History.Stored {
-		s.Pinned = s.appliedBefore()
+		s.Marked = s.markedBy()
 	}
 	return s
 }
@@ -126,14 +126,15 @@ func (s *Matcher) ByStored(source Source, m Match, added []meta.Entry) (out Matc
 func (s *Matcher) by(source Source, set meta.Labels, sent bool) (out Match, err error) {
 	out.Namespace = s.Namespace
 	var pinned []*plan.Plan
-	if len(s.Pinned) > 0 {
-		if pinned, err = source.Named(s.Bounds.Context, s.Namespace, slices.Clone(s.Pinned)); err != nil {
+	if len(s.Marked) > 0 {
+		if pinned, err = source.Named(s.Bounds.Context, s.Namespace, slices.Clone(s.Marked)); err != nil {
 			return Match{}, err
 		}
-		pinned = slices.DeleteFunc(pinned, func(c *plan.Plan) bool { return s.Past(s.Bounds).Came(c.Unpack().MarkKey) })
 		if sent {
 			set = s.withoutAdded(set, pinned)
 		}
+		// Those that an earlier call for the same request has applied stay selected.
+		pinned = slices.DeleteFunc(pinned, func(c *plan.Plan) bool { return s.Past(s.Bounds).Came(c.Unpack().MarkKey) })
 	}
 	selected, err := source.Select(s.Bounds.Context, s.Namespace, set)
 	if err != nil {
@@ -191,21 +192,20 @@ func (s *Matcher) within(selected []*plan.Plan, set meta.Labels) error {
 
 var markPrefix, clusterMarkPrefix = []byte(meta.MarkPrefix), []byte(meta.ClusterMarkPrefix)
 
-// appliedBefore returns the names of objects of which the pod has a mark that it was not
-// sent with, as far as its other annotations name them.
-func (s *Matcher) appliedBefore() (names []string) {
+// markedBy returns the names of objects of which the pod has a mark, as far as its other
+// annotations name them.
+func (s *Matcher) markedBy() (names []string) {
 	var marks map[string]bool
 	for _, e := range s.Annotations.List { // a closure would move the metadata to the heap
 		key := e.Key
 		if !bytes.HasPrefix(key, markPrefix) && !bytes.HasPrefix(key, clusterMarkPrefix) || !meta.IsMark(string(key)) {
 			continue
 		}
-		if s.Bounds.Did(1); !s.Past(s.Bounds).Came(string(key)) {
-			if marks == nil {
-				marks = map[string]bool{}
-			}
-			marks[string(key)] = true
+		if marks == nil {
+			marks = map[string]bool{}
 		}
+		s.Bounds.Did(1)
+		marks[string(key)] = true
 	}
 	if marks == nil {
 		return nil
