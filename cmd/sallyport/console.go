@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-
 	"github.com/cli/browser"
 	"github.com/spf13/cobra"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting/memory"

@@ -5,8 +5,6 @@ package main
 import (
 	"errors"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -14,6 +12,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"

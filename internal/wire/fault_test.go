@@ -12,7 +12,6 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/admission"

@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
 	"github.com/sallyport-io/sallyport/test/cases"
 )

@@ -7,10 +7,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 

@@ -5,14 +5,13 @@ package poddefault
 import (
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-
-	"sigs.k8s.io/yaml"
-
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
 func parseClusterPodDefault(t testing.TB, data string) *sallyportv1alpha1.ClusterPodDefault {

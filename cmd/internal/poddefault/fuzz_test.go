@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-
 	"github.com/go-json-experiment/json/jsontext"
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 

@@ -9,16 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 )
 
 type failingSource struct {

@@ -5,14 +5,13 @@ package poddefault
 import (
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 )
 
 // What a pod says of itself does not include it in a step: it carries the new revision in

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 )
 
 // TestThousandsOfLabelsAndVariables is close to the limits.

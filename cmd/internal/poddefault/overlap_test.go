@@ -5,13 +5,12 @@ package poddefault
 import (
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 )
 
 func parseSpec(t testing.TB, data string) *kubeflowv1alpha1.PodDefaultSpec {

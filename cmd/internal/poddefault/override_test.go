@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 

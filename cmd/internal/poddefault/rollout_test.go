@@ -7,17 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 

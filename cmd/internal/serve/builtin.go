@@ -11,11 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/counts"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	frontdoor "github.com/sallyport-io/sallyport"
@@ -24,9 +19,13 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/counts"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/status"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/usage"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	frontdoor "github.com/sallyport-io/sallyport"
@@ -16,6 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/definition"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/status"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"

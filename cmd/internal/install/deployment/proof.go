@@ -7,8 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -16,6 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/proof"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"

@@ -14,13 +14,12 @@ import (
 	"path"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-
 	"github.com/a-h/templ"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 )
 

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-
 	"github.com/go-json-experiment/json"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )

@@ -11,9 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +21,8 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/asked"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 

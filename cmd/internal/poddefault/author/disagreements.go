@@ -5,15 +5,14 @@ package author
 import (
 	"context"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Limits for one review. The status reports the rest.

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // told tells handlers which objects have room in an index again, or no longer.

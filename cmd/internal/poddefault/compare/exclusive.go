@@ -5,13 +5,12 @@ package compare
 import (
 	"fmt"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Exclusive reports whether it is certain that no pod gets both objects: no labels

@@ -9,10 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 

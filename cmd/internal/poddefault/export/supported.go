@@ -10,13 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	corev1 "k8s.io/api/core/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Fields returns the JSON names of the spec fields that can be exported. Of

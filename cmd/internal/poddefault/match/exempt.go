@@ -4,9 +4,8 @@ package match
 
 import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // An Exempted is an object that would apply to a pod if the pod were not exempt.

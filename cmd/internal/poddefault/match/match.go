@@ -15,12 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Source knows the objects, and all else that decides which of them a pod gets. An error

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 )
 
 // A slot is a place in the final list of containers: an original or an added element.

@@ -5,12 +5,11 @@ package merge
 import (
 	"strings"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // fill returns the object with placeholders replaced by the values that the pod has so far,

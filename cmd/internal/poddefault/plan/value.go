@@ -7,11 +7,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 

@@ -5,9 +5,9 @@ package podstate
 import (
 	"encoding/json"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Compose merges what other objects add into a container that a PodDefault adds. Its

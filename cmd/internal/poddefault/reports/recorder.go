@@ -8,14 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
 // mostRemembered limits the findings that a replica remembers, with all namespaces.

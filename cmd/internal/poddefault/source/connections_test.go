@@ -11,10 +11,10 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
-
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 func TestSecretsComeAndGo(t *testing.T) {

@@ -8,9 +8,8 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Connect implements [match.Source].

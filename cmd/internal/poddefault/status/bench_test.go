@@ -7,13 +7,12 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // BenchmarkCompareAll is the worst case: a namespace in which every object sets the

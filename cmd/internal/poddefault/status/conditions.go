@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
 )
 
 const (

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // defaultMaxFailedPercent is the default of spec.rollout.maxFailedPercent.

@@ -13,9 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +23,8 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // newTestReconciler has read everything and has a stopped clock.

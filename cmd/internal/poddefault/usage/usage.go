@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -24,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Verb is the verb that a ServiceAccount needs.
