@@ -250,7 +250,7 @@ func (s *settings) complete() *settings {
 // config is the shared configuration of all registrations.
 func (s *settings) config() registration.Config { return hosting.Config(&s.complete().Registration) }
 
-// bindIP is the address of the listener, or nil if there is none.
+// bindIP is the address of the listener, or nil without one.
 func (s *settings) bindIP() net.IP { return net.ParseIP(s.Serving.BindAddress) }
 
 // localHost is the host name or address for the API server on the same host.

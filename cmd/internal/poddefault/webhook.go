@@ -250,7 +250,7 @@ func (h *handler) upToDate(ctx context.Context, namespace string) (source match.
 	return source, err
 }
 
-// decide merges the selected objects. An [*excess] error is a decision.
+// decide merges the selected objects. A [*match.Excess] error is a decision.
 func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, namespace string) (*admission.Response, error) {
 	source, err := h.upToDate(ctx, namespace)
 	if err != nil {
@@ -268,7 +268,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 	md.Complete()
 	f := merge.Folding{Raw: raw, LeftAlone: &h.leftAlone}
 	m, err := f.Settle(md, &b, chosen)
-	if added := m.AddedLabels(); err == nil && (len(added) > 0 || len(s.Marked) > 0) {
+	if added := m.AddedLabels(); err == nil && (len(added) > 0 || s.Discounted) {
 		var more []*plan.Plan
 		if chosen, more, err = s.ByStored(source, chosen, added); err == nil && len(more) > 0 {
 			if m, err = f.Settle(md, &b, chosen); err == nil {

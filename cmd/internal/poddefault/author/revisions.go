@@ -43,16 +43,7 @@ func (h *handler) revision(ctx context.Context, req *admissionv1.AdmissionReques
 	if allowed {
 		return admission.Allowed(), nil
 	}
-	denial, err := h.mayCreatePods(ctx, req, "it decides what is added to pods")
-	switch {
-	case err != nil:
-		return nil, err
-	case denial != "" && h.mode == Enforce:
-		return admission.Denied(denial), nil
-	case denial != "":
-		return admission.Allowed().Warn(denial), nil
-	}
-	return admission.Allowed(), nil
+	return h.enforce(ctx, req, "it decides what is added to pods")
 }
 
 // sameRevision reports whether two revisions differ in nothing that decides about pods.

@@ -143,17 +143,26 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	resp := admission.Allowed()
 	if h.mode != Off {
-		denial, err := h.mayCreatePods(ctx, req, "it adds to pods")
-		switch {
-		case err != nil:
-			return nil, err
-		case denial != "" && h.mode == Enforce:
-			return admission.Denied(denial), nil
-		case denial != "":
-			resp.Warn(denial)
+		var err error
+		if resp, err = h.enforce(ctx, req, "it adds to pods"); err != nil || !resp.Allowed {
+			return resp, err
 		}
 	}
 	return h.check(ctx, req, spec, old, resp), nil
+}
+
+// enforce denies a request whose author may not create pods, or warns, as the mode says.
+func (h *handler) enforce(ctx context.Context, req *admissionv1.AdmissionRequest, why string) (*admission.Response, error) {
+	denial, err := h.mayCreatePods(ctx, req, why)
+	switch {
+	case err != nil:
+		return nil, err
+	case denial == "":
+		return admission.Allowed(), nil
+	case h.mode == Enforce:
+		return admission.Denied(denial), nil
+	}
+	return admission.Allowed().Warn(denial), nil
 }
 
 // check answers according to the spec. Problems that the object already had are only

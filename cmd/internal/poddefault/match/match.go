@@ -60,10 +60,11 @@ type Match struct {
 // source is a parameter.
 type Matcher struct {
 	Arrival
-	excluded bool // the pod excludes itself: only objects that do not allow that are selected
-	// Marked are the names of objects of which the pod has a mark. Those that an earlier call has
-	// applied. They stay selected.
-	Marked []string
+	excluded bool     // the pod excludes itself: only objects that do not allow that are selected
+	marked   []string // names of the objects of which the pod has a mark
+	// Discounted is set once labels of the pod do not select, because an earlier call has
+	// added them.
+	Discounted bool
 }
 
 // NewMatcher returns a matcher for a pod of a namespace. Excluded says that the pod excludes itself.
@@ -71,18 +72,18 @@ func NewMatcher(namespace string, pod *meta.Metadata, excluded bool, b *meta.Bud
 	pod.Namespace = namespace // it may name none
 	s := Matcher{Arrival: Arrival{Metadata: pod, Bounds: b}, excluded: excluded}
 	if pod.History == nil || !pod.History.Stored {
-		s.Marked = s.markedBy()
+		s.marked = s.markedBy()
 	}
 	return s
 }
 
-// BySent selects by the labels that the pod was sent with. An [*excess] error is a decision.
+// BySent selects by the labels that the pod was sent with. An [*Excess] error is a decision.
 func (s *Matcher) BySent(source Source) (Match, error) {
 	return s.by(source, s.Labels, true)
 }
 
 // ByStored adds to a match the objects without allowExclude that the labels select with
-// which the pod would be stored, so that nobody gets past one by an object that adds labels.
+// which the pod would be stored, so that no object that adds labels gets a pod past one.
 // Other objects that only these labels select are outside.
 func (s *Matcher) ByStored(source Source, m Match, added []meta.Entry) (out Match, more []*plan.Plan, err error) {
 	all, err := s.by(source, s.Labels.With(added), false)
@@ -125,12 +126,14 @@ func (s *Matcher) ByStored(source Source, m Match, added []meta.Entry) (out Matc
 func (s *Matcher) by(source Source, set meta.Labels, sent bool) (out Match, err error) {
 	out.Namespace = s.Namespace
 	var pinned []*plan.Plan
-	if len(s.Marked) > 0 {
-		if pinned, err = source.Named(s.Bounds.Context, s.Namespace, slices.Clone(s.Marked)); err != nil {
+	if len(s.marked) > 0 {
+		if pinned, err = source.Named(s.Bounds.Context, s.Namespace, slices.Clone(s.marked)); err != nil {
 			return Match{}, err
 		}
 		if sent {
-			set = s.withoutAdded(set, pinned)
+			own := s.withoutAdded(set, pinned)
+			s.Discounted = own.Len() < set.Len()
+			set = own
 		}
 		// Those that an earlier call for the same request has applied stay selected.
 		pinned = slices.DeleteFunc(pinned, func(c *plan.Plan) bool { return s.Past(s.Bounds).Came(c.Unpack().MarkKey) })

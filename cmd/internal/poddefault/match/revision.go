@@ -105,8 +105,8 @@ func (a *Arrival) pod() string {
 }
 
 // Kept returns what an earlier call for the same request has recorded about an object, and
-// whether one has applied it. A mark that came with the request is none of an earlier call,
-// and then neither is the recorded revision.
+// whether one has applied it. A mark that came with the request was not set by an earlier call,
+// and neither was the recorded revision.
 func Kept(md *meta.Metadata, c *plan.Plan, b *meta.Budget) (resourceVersion, revision string, applied bool) {
 	mark := c.Unpack().MarkKey
 	resourceVersion, marked := md.Annotations.Lookup(mark)

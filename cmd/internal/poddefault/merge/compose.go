@@ -34,7 +34,7 @@ func cutPath(path, prefix string) (rest string, ok bool) {
 	return strings.CutPrefix(path, prefix+"/")
 }
 
-// splitIndex splits an index from the pointer below it; -1 if there is none.
+// splitIndex splits an index, -1 if missing, from the pointer below it.
 func splitIndex(rest string) (index int, below string) {
 	head, tail, deeper := strings.Cut(rest, "/")
 	index, err := strconv.Atoi(head)

@@ -25,18 +25,25 @@ type Folding struct {
 	LeftAlone *LeftAlone
 }
 
-// Settle folds the matched objects into the pod, and anew without an object that Skip, or a
-// rule of the finished pod, drops: at most once for each. An error is [ErrNoPod], an
-// [*excess], or a fault; with an excess, the merge so far is returned too.
+// Settle folds the matched objects into the pod, and denies one that selects alternatives. An
+// error is [ErrNoPod], a [*match.Excess], or a fault; with an excess, the merge so far is
+// returned too.
 func (f *Folding) Settle(md *meta.Metadata, b *meta.Budget, of match.Match) (*Merge, error) {
+	m, err := f.settle(md, b, of)
+	if err == nil {
+		err = f.alternatives(md, b, m, of)
+	}
+	return m, err
+}
+
+// settle folds the matched objects into the pod, and anew without an object that Skip, or a
+// rule of the finished pod, drops: at most once for each.
+func (f *Folding) settle(md *meta.Metadata, b *meta.Budget, of match.Match) (*Merge, error) {
 	skipped := skippedBefore(of, md, b)
 	for {
 		m, err := f.fold(md, b, of, skipped)
-		if err != nil {
+		if err != nil || m.dropped == nil {
 			return m, err
-		}
-		if m.dropped == nil {
-			return m, f.alternatives(md, b, m, of)
 		}
 		skipped = append(skipped, skip{object: m.dropped.object, conflict: m.dropped,
 			reason: strings.TrimPrefix(m.dropped.text, m.dropped.object.String()+": ")})
@@ -57,20 +64,16 @@ func (f *Folding) fold(md *meta.Metadata, b *meta.Budget, of match.Match, skippe
 // alternatives denies a pod that selects two objects of an exclusive group. One that is
 // skipped, with and without the others, does not count.
 func (f *Folding) alternatives(md *meta.Metadata, b *meta.Budget, m *Merge, of match.Match) error {
-	groups := map[string][]*plan.Plan{}
+	member := func(c *plan.Plan) bool { return c.Group != "" && c.Injects() }
+	members := map[string]int{} // of groups
 	for _, c := range of.Objects {
-		if c.Group != "" && !c.Audit && c.Problem() == nil {
-			groups[c.Group] = append(groups[c.Group], c)
-		}
-	}
-	for _, members := range groups {
-		if len(members) < 2 {
-			delete(groups, members[0].Group)
+		if member(c) {
+			members[c.Group]++
 		}
 	}
 	first := map[string]*plan.Plan{}
 	for _, c := range of.Objects {
-		if groups[c.Group] == nil || c.Audit || c.Problem() != nil {
+		if !member(c) || members[c.Group] < 2 {
 			continue
 		}
 		applies := plan.IsIn(m.Applied, c)
@@ -82,7 +85,7 @@ func (f *Folding) alternatives(md *meta.Metadata, b *meta.Budget, m *Merge, of m
 					alone.Objects = append(alone.Objects, other)
 				}
 			}
-			without, err := f.Settle(md, b, alone)
+			without, err := f.settle(md, b, alone)
 			if err != nil {
 				return err
 			}

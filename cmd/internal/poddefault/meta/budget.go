@@ -13,8 +13,7 @@ import (
 )
 
 // Limits for one pod. No pod that a cluster can run reaches any of them. Together they
-// keep the cost of one review below about 200 ms of CPU time and 32 MiB of memory,
-// whoever sends it.
+// keep the cost of any review below about 200 ms of CPU time and 32 MiB of memory.
 const (
 	// MaxPod limits the JSON size of a pod in bytes, including additions.
 	// kube-apiserver accepts no larger request (k8s.io/apiserver, MaxRequestBodyBytes),

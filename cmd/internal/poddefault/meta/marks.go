@@ -28,7 +28,7 @@ func Recorded(key string) bool {
 
 // A CarriedMark is the annotation of a pod that an object was applied to.
 type CarriedMark struct {
-	// Value is the resourceVersion of the object, or whatever somebody has written.
+	// Value is the resourceVersion of the object, unless another client has written it.
 	Annotation, Value string
 	// Revision is what the pod records in [RevisionsAnnotation]; empty if it does not.
 	Revision string

@@ -157,37 +157,33 @@ func correct(index *Index, corrections []correction) *corrected {
 
 // Select implements [match.Source].
 func (s *corrected) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+	return s.both(func(from map[string]*namespaceIndex) ([]*plan.Plan, error) {
+		return s.index.selected(from, namespace, pod)
+	})
+}
+
+// both returns what is found in the index, corrected, in order of application.
+func (s *corrected) both(find func(from map[string]*namespaceIndex) ([]*plan.Plan, error)) ([]*plan.Plan, error) {
 	s.index.mu.RLock()
 	defer s.index.mu.RUnlock()
-	selected, err := s.index.selected(s.index.Namespaces, namespace, pod)
+	found, err := find(s.index.Namespaces)
 	if err != nil {
 		return nil, err
 	}
-	more, err := s.index.selected(s.fresh, namespace, pod)
+	more, err := find(s.fresh)
 	if err != nil {
 		return nil, err
 	}
-	selected = slices.DeleteFunc(selected, func(c *plan.Plan) bool { return s.stale[c.String()] })
-	selected = append(selected, more...)
-	slices.SortFunc(selected, plan.InOrder)
-	return selected, nil
+	found = append(slices.DeleteFunc(found, func(c *plan.Plan) bool { return s.stale[c.String()] }), more...)
+	slices.SortFunc(found, plan.InOrder)
+	return found, nil
 }
 
 // Named implements [match.Source].
 func (s *corrected) Named(_ context.Context, namespace string, decisions []string) ([]*plan.Plan, error) {
-	s.index.mu.RLock()
-	defer s.index.mu.RUnlock()
-	named, err := s.index.named(s.index.Namespaces, namespace, decisions)
-	if err != nil {
-		return nil, err
-	}
-	more, err := s.index.named(s.fresh, namespace, decisions)
-	if err != nil {
-		return nil, err
-	}
-	named = append(slices.DeleteFunc(named, func(c *plan.Plan) bool { return s.stale[c.String()] }), more...)
-	slices.SortFunc(named, plan.InOrder)
-	return named, nil
+	return s.both(func(from map[string]*namespaceIndex) ([]*plan.Plan, error) {
+		return s.index.named(from, namespace, decisions)
+	})
 }
 
 // Fresh implements [match.Source].
