@@ -62,3 +62,14 @@ func TestContainersOfAMesh(t *testing.T) {
 		})
 	}
 }
+
+func TestAnObjectThatReachesOnlyAnInitContainerOfAMeshIsNotApplied(t *testing.T) {
+	raw := []byte(`{"metadata":{"name":"p"},"spec":{"initContainers":[{"name":"linkerd-proxy","restartPolicy":"Always"}],"containers":[{"name":"main"},{"name":"helper"}]}}`)
+	index := objectsOf(t, "env: [{name: A, value: x}], containerSelector: {types: [InitContainer]}")
+	if warnings := strings.Join(handleFrom(t, raw, index).Warnings, "\n"); !strings.Contains(warnings, "container linkerd-proxy gets nothing from it") {
+		t.Errorf("warnings: %s", warnings)
+	}
+	if after := string(admitted(t, raw, index)); strings.Contains(after, meta.Mark("a")) {
+		t.Error(after)
+	}
+}

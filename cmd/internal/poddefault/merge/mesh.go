@@ -25,7 +25,8 @@ func (m *Merge) readMesh() {
 // passOver warns of objects that reach no container because those that they select are a
 // mesh's. Such an object that adds nothing else is not applied.
 func (m *Merge) passOver() {
-	if !slices.ContainsFunc(m.Pod.App, func(t podstate.Container) bool { return slices.Contains(m.mesh, t.Name) }) {
+	ofMesh := func(t podstate.Container) bool { return slices.Contains(m.mesh, t.Name) }
+	if !slices.ContainsFunc(m.Pod.App, ofMesh) && !slices.ContainsFunc(m.Pod.Init, ofMesh) {
 		return
 	}
 	for _, c := range m.Applied {
