@@ -157,3 +157,16 @@ func TestDenyAlwaysDenies(t *testing.T) {
 		})
 	}
 }
+
+// What another webhook has added to a container that two objects override survives the next call.
+func TestAContainerThatIsOverriddenTwiceIsReplacedOnce(t *testing.T) {
+	index := objectsOf(t, "conflictPolicy: Override, sidecars: [{name: s, image: a}]", "conflictPolicy: Override, sidecars: [{name: s, image: b}]")
+	after := admitted(t, []byte(`{"metadata":{"name":"p"},"spec":{"containers":[{"name":"main"}]}}`), index)
+	changed := strings.Replace(string(after), `"image":"b"`, `"image":"b","env":[{"name":"OTHER"}],"imagePullPolicy":"Always"`, 1)
+	if changed == string(after) {
+		t.Fatal(changed)
+	}
+	if resp := handleFrom(t, []byte(changed), index); !resp.Allowed || len(resp.Patch) > 0 {
+		t.Errorf("%+v %s", resp.Status, resp.Patch.AppendJSON(nil))
+	}
+}

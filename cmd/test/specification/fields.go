@@ -116,7 +116,7 @@ func (t *turn) setter(path, element string, have reflect.Value) (set func(want r
 	}
 	return func(want reflect.Value) {
 		if original, ok := t.originals[element]; ok && !original.IsZero() && original.Type() != reflect.TypeFor[corev1.Container]() && same(path, want, original) {
-			want = original
+			want, t.agreed[element] = original, true
 		}
 		have.Set(want)
 	}

@@ -181,7 +181,7 @@ type fold struct {
 	added            map[string]*object       // containers, by name, and who has added them
 	from             map[string]*object       // elements, and the last object that wanted them as they are
 	passed           map[*object]bool         // objects that reach nothing
-	agreed           map[string]bool          // elements that an object wanted as they were
+	agreed           map[string]bool          // elements that an object wanted as the pod has them
 	originals        map[string]reflect.Value // elements, as the pod has them
 	denied, warnings []Finding
 	dropped          *object // by Skip, for the reason
@@ -225,7 +225,7 @@ func (d decision) fold(objects []*object) *fold {
 func (t *turn) wins(path, container string, same, free bool) bool {
 	if same || free {
 		e := element(path, container)
-		t.from[e], t.agreed[e] = t.object, t.agreed[e] || same
+		t.from[e], t.agreed[e] = t.object, t.agreed[e] || same && t.from[e] == nil
 		return !same
 	}
 	ofInjected := container != "" && t.brought[container] && t.from[element(path, container)] == nil // what it defines itself
@@ -239,6 +239,7 @@ func (t *turn) conflict(path, container string, replaceable, everReplaceable boo
 	e, field, policy := element(path, container), strings.Fields(path)[0], t.ConflictPolicy
 	earlier, ofPod := t.from[e], t.from[e] == nil || t.agreed[e]
 	switch {
+	case policy == kubeflow.ConflictOverride && replaceable && ofPod && t.replacedSince(e, field):
 	case policy == "" && slices.Contains(lastWins, field), policy == kubeflow.ConflictOverride && replaceable:
 		t.from[e], t.agreed[e] = t.object, false
 		if policy != "" || earlier != nil {

@@ -71,7 +71,7 @@ func isSkipped(skipped []skip, c *plan.Plan) bool {
 // replaces the opponent's; a nil opponent is the pod. Since reports whether what there is was
 // put there by a later object, see [merge.replacedSince]; nil if nothing could be.
 func (m *Merge) settle(c, opponent *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place, detail string, since func() bool) bool {
-	if opponent == nil && m.excused(c, policy, place) {
+	if opponent == nil && (m.excused(c, policy, place) || policy == kubeflowv1alpha1.ConflictOverride && since != nil && since()) {
 		return false
 	}
 	switch policy {
