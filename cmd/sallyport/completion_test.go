@@ -60,7 +60,7 @@ func TestFlagsCompleteTheirChoices(t *testing.T) {
 		{[]string{"serve", "--failure-policy", ""}, []string{"Fail", "Ignore"}},
 		{[]string{"serve", "--log-level", ""}, []string{"debug", "info", "warn", "error"}},
 		{[]string{"serve", "--log-format", "j"}, []string{"json"}},
-		{[]string{"serve", "--controllers", ""}, []string{"poddefault-status", "poddefault-index", "poddefault-drift", "poddefault-definition", "poddefault-reports"}},
+		{[]string{"serve", "--controllers", ""}, []string{"poddefault-status", "poddefault-index", "poddefault-drift", "poddefault-exemptions", "poddefault-definition", "poddefault-reports"}},
 		{[]string{"explain", "-o", ""}, []string{"text", "json"}},
 		{[]string{"diff", "-o", "p"}, []string{"patch"}},
 		{[]string{"manifests", "--part", ""}, []string{"namespace", "crd", "rbac", "user-roles", "flowcontrol", "workload", "configurations"}},

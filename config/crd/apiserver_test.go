@@ -61,6 +61,8 @@ func TestPodDefaultOnARealAPIServer(t *testing.T) {
 
 	t.Run("what cannot work is refused without our server", func(t *testing.T) { testInvalid(t, config, namespace) })
 
+	t.Run("Exemptions that exempt from nothing are refused without our server", func(t *testing.T) { testInvalidExemptions(t, config, namespace) })
+
 	t.Run("two owners of one object own different elements", func(t *testing.T) { testOwners(t, config, namespace) })
 
 	t.Run("kubectl knows short names, columns and field selectors", func(t *testing.T) { testNames(t, config, namespace) })

@@ -1,6 +1,6 @@
--- Health of PodDefaults (kubeflow.org) and ClusterPodDefaults (sallyport.io) for Argo CD, from the
--- conditions Ready and Stalled.
-local health = {status = "Progressing", message = "waiting for the controller poddefault-status"}
+-- Health of PodDefaults (kubeflow.org), ClusterPodDefaults and Exemptions (sallyport.io) for Argo CD,
+-- from the conditions Ready and Stalled.
+local health = {status = "Progressing", message = "waiting for the controllers of Sallyport"}
 if obj.status == nil or obj.status.conditions == nil then
   return health
 end

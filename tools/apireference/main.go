@@ -34,6 +34,7 @@ type section struct {
 var sections = []section{
 	{"PodDefault", "Group `kubeflow.org`, version `v1alpha1`, namespaced. [poddefault.md](poddefault.md) describes each field in detail, with examples.", "api/kubeflow/v1alpha1", []string{"PodDefault"}, true, ""},
 	{"ClusterPodDefault", "Group `sallyport.io`, version `v1alpha1`, cluster-scoped.", "api/sallyport/v1alpha1", []string{"ClusterPodDefault"}, true, ""},
+	{"Exemption", "Group `sallyport.io`, version `v1alpha1`. See [poddefault-operations.md](poddefault-operations.md#exemptions).", "api/sallyport/v1alpha1", []string{"Exemption"}, true, ""},
 	{"Revisions", "Group `sallyport.io`, version `v1alpha1`: PodDefaultRevisions beside PodDefaults, and ClusterPodDefaultRevisions, cluster-scoped. Sallyport writes them. See [poddefault-operations.md](poddefault-operations.md#change-them-step-by-step).", "api/sallyport/v1alpha1", []string{"PodDefaultRevision", "ClusterPodDefaultRevision"}, true, ""},
 	{"SallyportConfiguration", "The file of `serve --config`, `config.sallyport.io/v1alpha1`. [configuration.md](configuration.md) describes how it is read.", "cmd/internal/serve/config/v1alpha1", []string{"SallyportConfiguration"}, false, ""},
 	settings("registration", "registration", "Settings"),

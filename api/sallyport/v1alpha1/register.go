@@ -18,6 +18,8 @@ const (
 	PodDefaultRevisionResource        = "poddefaultrevisions"
 	ClusterPodDefaultRevisionKind     = "ClusterPodDefaultRevision"
 	ClusterPodDefaultRevisionResource = "clusterpoddefaultrevisions"
+	ExemptionKind                     = "Exemption"
+	ExemptionResource                 = "exemptions"
 )
 
 // GroupVersion is sallyport.io/v1alpha1.
@@ -35,7 +37,7 @@ func Resource(resource string) schema.GroupVersionResource {
 // builders require the signature.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &ClusterPodDefault{}, &ClusterPodDefaultList{}, &PodDefaultRevision{}, &PodDefaultRevisionList{},
-		&ClusterPodDefaultRevision{}, &ClusterPodDefaultRevisionList{})
+		&ClusterPodDefaultRevision{}, &ClusterPodDefaultRevisionList{}, &Exemption{}, &ExemptionList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
-	"github.com/sallyport-io/sallyport/internal/store"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -28,10 +27,6 @@ import (
 // audit, which selects those that proxy labels, and exemptions at a time.
 func exemptIndex(t testing.TB, exemptions string, now *time.Time) *source.Index {
 	t.Helper()
-	list, err := exempt.ParseExemptions(exemptions)
-	if err != nil {
-		t.Fatal(err)
-	}
 	pd := podtest.PodDefaults(t, []byte("metadata: {name: proxy}\nspec: {selector: {}, env: [{name: PROXY, value: a}], labels: {proxied: 'true'}}"))
 	index := indexOf(pd...)
 	cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "audit", ResourceVersion: "8"}}
@@ -39,7 +34,7 @@ func exemptIndex(t testing.TB, exemptions string, now *time.Time) *source.Index 
 	cpd.Spec.Selector.MatchLabels = map[string]string{"proxied": "true"}
 	index.Set(plan.CompileCluster(cpd))
 	index.SetNamespace(podtest.Namespace, nil)
-	index.SetExemptions(podtest.Namespace, list)
+	index.SetExemptions(podtest.Namespace, exemptionsOf(t, exemptions))
 	index.SetClock(func() time.Time { return *now })
 	return index
 }
@@ -68,6 +63,7 @@ func TestExemptions(t *testing.T) {
 		"another time zone, later":                                {"2026-06-01T15:00:00+02:00 proxy * x", time.Hour, both, all},
 		"the later of two counts":                                 {until + "proxy * x\n2026-06-01T14:00:00Z proxy * y", time.Hour, "", "proxy"},
 		"the Deployment of the pod":                               {until + "proxy Deployment/web x", 0, "", "proxy"},
+		"one workload of two":                                     {until + "proxy StatefulSet/web,Deployment/web x", 0, "", "proxy"},
 		"another Deployment":                                      {until + "proxy Deployment/we x", 0, both, all},
 		"another kind of that name":                               {until + "proxy StatefulSet/web x", 0, both, all},
 	} {
@@ -122,33 +118,27 @@ func TestExemptionsOfExcludedPods(t *testing.T) {
 	}
 }
 
-// The watch reads the annotation of namespaces only if exemptions count, and nothing is
-// exempt by one that cannot be read.
-func TestExemptionsFollowNamespaces(t *testing.T) {
-	w := newGoneWorld(t)
-	set := func(value string) []exempt.Exemption {
-		t.Helper()
-		n := &store.Namespace{Name: "team-a"}
-		if value != "" {
-			n.Annotations = map[string]string{exempt.ExemptAnnotation: value}
+// exemptionsOf returns exemptions of lines: UNTIL OBJECTS WORKLOADS REASON.
+func exemptionsOf(t testing.TB, lines string) (out []*exempt.Exemption) {
+	t.Helper()
+	for line := range strings.Lines(lines) {
+		fields := strings.Fields(line)
+		until, err := time.Parse(time.RFC3339, fields[0])
+		if err != nil {
+			t.Fatal(err)
 		}
-		w.Namespaces.Replace([]*store.Namespace{n})
-		list, _ := w.Exemptions("team-a")
-		return list
-	}
-	const good = "2126-06-01T13:00:00Z proxy * x"
-	for i, step := range []struct {
-		value string
-		want  int
-	}{{"", 0}, {good, 1}, {good + "\n" + good, 2}, {"not readable", 0}, {good, 1}, {"", 0}, {good, 1}} {
-		if got := set(step.value); len(got) != step.want {
-			t.Errorf("step %d: %v", i, got)
+		e, err := exempt.New(&sallyportv1alpha1.Exemption{
+			ObjectMeta: metav1.ObjectMeta{Namespace: podtest.Namespace, Name: strings.ToLower(fields[3])},
+			Spec: sallyportv1alpha1.ExemptionSpec{
+				Until: metav1.Time{Time: until}, PodDefaults: strings.Split(fields[1], ","), Workloads: strings.Split(fields[2], ","), Reason: fields[3],
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
+		out = append(out, e)
 	}
-	w.Namespaces.Replace(nil)
-	if list, _ := w.Exemptions("team-a"); len(list) > 0 {
-		t.Errorf("a namespace that is gone: %v", list)
-	}
+	return out
 }
 
 // TestExemptionsCostNothingWithoutAny measures what most namespaces have.

@@ -41,6 +41,7 @@ func newGoneWorld(t *testing.T) *goneWorld {
 	watcher.PodDefaults.Replace(nil)
 	watcher.ClusterPodDefaults.Replace(nil)
 	watcher.Namespaces.Replace([]*store.Namespace{{Name: "team-a", Labels: map[string]string{"tier": "gold"}}})
+	watcher.ExemptionStore.Replace(nil)
 	watcher.Revisions.Replace(nil, nil)
 	w := &goneWorld{Watcher: watcher, at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	w.SetClock(func() time.Time { return w.at })

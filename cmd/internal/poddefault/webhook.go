@@ -57,13 +57,13 @@ type Settings struct {
 	// Secrets. Empty, the default: PodDefaults that select Secrets are left out.
 	DataConnections string `json:"dataConnections"`
 	// MaxExemption is how far in the future an exemption may end when it is written. 0,
-	// the default: annotations of namespaces exempt from nothing.
+	// the default: Exemptions exempt from nothing.
 	MaxExemption metav1.Duration `json:"maxExemption"`
 	// Usage is [UsageIgnore], the default, also if empty, or [UsageCheck].
 	Usage string `json:"usage"`
 }
 
-// Exempts reports whether [exempt.ExemptAnnotation] counts.
+// Exempts reports whether Exemptions count.
 func (s *Settings) Exempts() bool { return s.MaxExemption.Duration > 0 }
 
 // Values of [Settings].Freshness.

@@ -176,7 +176,7 @@ func Builtins() []Builtin {
 			},
 			watch: func(env frontdoor.Environment, cluster *store.Factory, c *Config) (watcher, error) {
 				w, err := source.Watch(cluster, source.WatchOptions{
-					DataConnections: c.Settings.PodDefault.DataConnections, Exemptions: c.Settings.PodDefault.Exempts(), Recorded: selects(c.Controllers, status.Name),
+					DataConnections: c.Settings.PodDefault.DataConnections, Exempts: c.Settings.PodDefault.Exempts(), Recorded: selects(c.Controllers, status.Name),
 				}, env.Logger, env.Changed)
 				if err != nil {
 					return watcher{}, err
@@ -200,7 +200,10 @@ func Builtins() []Builtin {
 			},
 			rights: []rbacv1.PolicyRule{
 				{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, Verbs: []string{"list", "watch"}},
-				{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource}, Verbs: []string{"list", "watch"}},
+				{
+					APIGroups: []string{sallyportv1alpha1.GroupName},
+					Resources: []string{sallyportv1alpha1.ClusterPodDefaultResource, sallyportv1alpha1.ExemptionResource}, Verbs: []string{"list", "watch"},
+				},
 				{
 					APIGroups: []string{sallyportv1alpha1.GroupName},
 					Resources: []string{sallyportv1alpha1.PodDefaultRevisionResource, sallyportv1alpha1.ClusterPodDefaultRevisionResource},

@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/definition"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/status"
@@ -124,6 +125,20 @@ func controllers() []controller {
 			return c.Run, nil
 		},
 		rights: drift.PolicyRules(),
+	}, {
+		name: exemptions.Name, builtin: "poddefault",
+		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+			options := exemptions.Options{Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Counts: l.start.Settings.PodDefault.Exempts()}
+			if selects(l.start.Controllers, drift.Name) {
+				options.Pods = &l.drift
+			}
+			c, err := exemptions.New(env.Client, options)
+			if err != nil {
+				return nil, err
+			}
+			return c.Run, nil
+		},
+		rights: exemptions.PolicyRules(),
 	}, {
 		name: definition.Name, builtin: "poddefault",
 		start: func(l *liveConfig, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {

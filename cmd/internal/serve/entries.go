@@ -67,7 +67,7 @@ func (c *Config) adjust(w *admission.Webhook) {
 		w.FailurePolicy = c.Settings.PodDefault.Authorize.FailurePolicy()
 	}
 	if w.Name == author.ExemptName {
-		// A namespace that a selector leaves out may be selected later, by labels alone.
+		// Labels may take a namespace out of a selector, and back in.
 		w.FailurePolicy, w.NamespaceSelector = admissionregistrationv1.Fail, nil
 	}
 	c.adjustGuard(w)

@@ -337,7 +337,7 @@ func (l *liveConfig) load() (next *Config, apply func() bool, err error) {
 	}
 	later := l.later(next)
 	next.keepPlaces(l.start)
-	// MaxExemption takes effect after a restart: until then nothing guards the annotation.
+	// MaxExemption takes effect after a restart: until then nothing guards Exemptions.
 	next.Settings.PodDefault.MaxExemption = l.start.Settings.PodDefault.MaxExemption
 	states := make([]*builtinState, len(l.builtins))
 	for i, b := range l.builtins {

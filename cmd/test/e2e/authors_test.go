@@ -36,6 +36,7 @@ func TestPodDefaultsUnderControl(t *testing.T) {
 		{"no PodDefault gives more than its author has", testEscalations},
 		{"what authors are asked can be a warning or nothing", testAuthorModes},
 		{"exemptions are for who has the verb, and end", testExemptions},
+		{"exemptions are for who has the verb, also without a server", testExemptionsWithoutServer},
 		{"statuses say what becomes of PodDefaults", testStatuses},
 		{"kubectl sallyport explains, shows and previews", testPlugin},
 		{"no verb leads round the check of authors", testWaysRound},

@@ -13,22 +13,162 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// testExemptions has a user who may write namespaces, and later may exempt, too. The server
-// has the printed rights.
+// exemption exempts pods of a namespace for a time.
+func exemption(namespace, name string, d time.Duration, workload string, objects ...string) *sallyportv1alpha1.Exemption {
+	return &sallyportv1alpha1.Exemption{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: sallyportv1alpha1.ExemptionSpec{
+			Until: metav1.Time{Time: time.Now().Add(d).Truncate(time.Second)}, PodDefaults: objects, Workloads: []string{workload}, Reason: "breaks rsync",
+		},
+	}
+}
+
+// mayExempt lets a user exempt from these PodDefaults of a namespace, and from no others.
+func (e *env) mayExempt(t *testing.T, namespace, user string, names ...string) {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "exempt"}}
+	if err := e.client.DeleteAllOf(t.Context(), role, client.InNamespace(namespace), client.MatchingFields{"metadata.name": role.Name}); err != nil {
+		t.Fatal(err)
+	}
+	if len(names) == 0 {
+		return
+	}
+	role.Rules = []rbacv1.PolicyRule{{
+		APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, ResourceNames: names, Verbs: []string{author.ExemptVerb},
+	}}
+	e.create(t, role)
+	err := e.client.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "exempt"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var writingExemptions = rbacv1.PolicyRule{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ExemptionResource, sallyportv1alpha1.ExemptionResource + "/status"}, Verbs: []string{"*"}}
+
+// testExemptionsWithoutServer has the policy alone, and a user who may write Exemptions.
+func testExemptionsWithoutServer(t *testing.T, e *env) {
+	const name = "exemptions-policy"
+	e.namespace(t, name)
+	for _, object := range author.ExemptPolicy() {
+		e.createInCluster(t, object.(client.Object))
+		t.Cleanup(func() {
+			if err := e.client.Delete(context.Background(), object.(client.Object)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	e.grant(t, name, "policed", writingExemptions)
+	c := e.user(t, "policed")
+	all := make([]string, 16)
+	for i := range all {
+		all[i] = fmt.Sprint("pd-", i)
+	}
+	one := func(objects ...string) *sallyportv1alpha1.Exemption {
+		return exemption(name, "e", time.Hour, "Deployment/web", objects...)
+	}
+	eventually(t, "the policy to refuse", func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, one("env"), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), `user "policed" may not exempt pods from env`), nil
+	})
+	generated := one("env")
+	generated.Name, generated.GenerateName = "", "e-"
+	applied := one("env")
+	applied.APIVersion, applied.Kind = sallyportv1alpha1.GroupVersion.String(), sallyportv1alpha1.ExemptionKind
+	for way, err := range map[string]error{
+		"a creation":             c.Create(t.Context(), one("env")),
+		"a generated name":       c.Create(t.Context(), generated),
+		"server-side apply":      c.Patch(t.Context(), applied, client.Apply, client.FieldOwner("test")), //nolint:staticcheck // the types have no apply configurations
+		"one of the cluster":     c.Create(t.Context(), one("cluster/env")),
+		"16 objects":             c.Create(t.Context(), one(all...)),
+		"a namespace of another": c.Create(t.Context(), exemption(metav1.NamespaceDefault, "e", time.Hour, "*", "env")),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", way, err)
+		}
+	}
+
+	e.mayExempt(t, name, "policed", append([]string{"env"}, all...)...)
+	eventually(t, "the verb to count", func(ctx context.Context) (bool, error) {
+		return c.Create(ctx, one("env"), client.DryRunAll) == nil, nil
+	})
+	if err := c.Create(t.Context(), one(all...), client.DryRunAll); err != nil { // within the API server's limits of cost
+		t.Errorf("16 objects that the user may exempt from: %v", err)
+	}
+	for what, objects := range map[string][]string{"one that the user may not exempt from": {"env", "other"}, "the last of 16": append(all[:15:15], "other"), "the cluster's": {"env", "cluster/env"}} {
+		if err := c.Create(t.Context(), one(objects...), client.DryRunAll); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	written := one("env", "pd-0")
+	written.Spec.Workloads = []string{"Deployment/web", "Job/x"}
+	if err := c.Create(t.Context(), written); err != nil {
+		t.Fatal(err)
+	}
+
+	e.mayExempt(t, name, "policed")
+	eventually(t, "the verb to be withdrawn", func(ctx context.Context) (bool, error) {
+		return apierrors.IsForbidden(c.Create(ctx, exemption(name, "other", time.Hour, "*", "env"), client.DryRunAll)), nil
+	})
+	change := func(change func(*sallyportv1alpha1.ExemptionSpec)) error {
+		changed := written.DeepCopy()
+		change(&changed.Spec)
+		return c.Update(t.Context(), changed, client.DryRunAll)
+	}
+	type spec = sallyportv1alpha1.ExemptionSpec
+	for wider, err := range map[string]error{
+		"a later end":      change(func(s *spec) { s.Until.Time = s.Until.Add(time.Second) }),
+		"another object":   change(func(s *spec) { s.PodDefaults[1] = "pd-1" }),
+		"one object more":  change(func(s *spec) { s.PodDefaults = append(s.PodDefaults, "cluster/env") }),
+		"another workload": change(func(s *spec) { s.Workloads[1] = "Job/y" }),
+		"every workload":   change(func(s *spec) { s.Workloads = []string{"*"} }),
+		"another reason":   change(func(s *spec) { s.Reason = "because" }),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", wider, err)
+		}
+	}
+	for narrower, err := range map[string]error{
+		"an earlier end":     change(func(s *spec) { s.Until.Time = s.Until.Add(-time.Second) }),
+		"fewer objects":      change(func(s *spec) { s.PodDefaults = s.PodDefaults[:1] }),
+		"one workload less":  change(func(s *spec) { s.Workloads = s.Workloads[1:] }),
+		"the same":           change(func(*spec) {}),
+		"a label":            c.Patch(t.Context(), written.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))),
+		"its status":         c.Status().Patch(t.Context(), written.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"pods":7}}`))),
+		"a dry-run deletion": c.Delete(t.Context(), written.DeepCopy(), client.DryRunAll),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", narrower, err)
+		}
+	}
+	// The status subresource writes no spec.
+	spread := written.DeepCopy()
+	spread.Spec.Workloads = []string{"*"}
+	if err := c.Status().Patch(t.Context(), spread, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"workloads":["*"]}}`))); err != nil || spread.Spec.Workloads[0] == "*" {
+		t.Errorf("the status writes the spec: %v, %v", spread.Spec, err)
+	}
+}
+
+// testExemptions has a user who may write Exemptions, and later may exempt, too. The server
+// has the printed rights, and there is no policy.
 func testExemptions(t *testing.T, e *env) {
 	const name = "exemptions"
 	e.namespace(t, name)
-	e.grant(t, "", "tenant", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status", "namespaces/finalize"}, Verbs: []string{"*"}})
+	e.grant(t, name, "tenant", writingExemptions)
 	e.serve(t, name, "--kubeconfig", e.serviceAccount(t, name), "--controllers=*", lab.Set("webhooks.poddefault.maxExemption", "24h"),
 		lab.Set("webhooks.poddefault.guard", "Backstop"), lab.Set("registration.timeoutSeconds", "30"))
 	e.awaitPolicy(t, name, admissionregistrationv1.Ignore) // the policy decides, too
@@ -45,39 +185,24 @@ func testExemptions(t *testing.T, e *env) {
 	}
 
 	tenant := e.user(t, "tenant")
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	annotate := func(line string) client.Patch {
-		return client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+exempt.ExemptAnnotation+`":"`+line+`"}}}`))
-	}
-	until := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
-	line := until(time.Hour) + " env * breaks rsync"
-	e.awaitRefusal(t, tenant, namespace, annotate(line))
-	for way, err := range map[string]error{
-		"an update":                              tenant.Patch(t.Context(), namespace.DeepCopy(), annotate(line)),
-		"the status":                             tenant.Status().Patch(t.Context(), namespace.DeepCopy(), annotate(line)),
-		"finalize":                               e.finalizeWith(t, tenant, name, line),
-		"a new namespace":                        tenant.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "exemptions-new", Annotations: map[string]string{exempt.ExemptAnnotation: line}}}),
-		"a namespace that the server is not for": tenant.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}, annotate(line)),
-	} {
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"tenant" may not exempt pods from poddefaults.kubeflow.org/env`) {
-			t.Errorf("%s: %v", way, err)
-		}
-	}
-	if err := tenant.Patch(t.Context(), namespace.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/a":"b"}}}`))); err != nil {
-		t.Errorf("another annotation: %v", err)
-	}
-
-	e.grant(t, name, "tenant", rbacv1.PolicyRule{APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, ResourceNames: []string{"env"}, Verbs: []string{"exempt"}})
-	eventually(t, "the verb to count", func(ctx context.Context) (bool, error) {
-		return tenant.Patch(ctx, namespace.DeepCopy(), annotate(line)) == nil, nil
+	one := exemption(name, "e", time.Hour, "*", "env")
+	eventually(t, "the webhook to refuse", func(ctx context.Context) (bool, error) {
+		err := tenant.Create(ctx, one.DeepCopy(), client.DryRunAll)
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `"tenant" may not exempt pods from poddefaults.kubeflow.org/env`), nil
 	})
-	for what, wider := range map[string]string{
-		"may not exempt":       line + "\\n" + until(time.Hour) + " cluster/audit * x",
-		"ends more than 24h":   until(25*time.Hour) + " env * x",
-		"has ended":            until(-time.Hour) + " env * x",
-		"line 1: it needs UNT": "for a while",
+	if err := tenant.Create(t.Context(), one.DeepCopy()); !apierrors.IsForbidden(err) {
+		t.Fatalf("a user without the verb exempts: %v", err)
+	}
+	e.mayExempt(t, name, "tenant", "env")
+	eventually(t, "the verb to count", func(ctx context.Context) (bool, error) {
+		return tenant.Create(ctx, one) == nil, nil
+	})
+	for what, wider := range map[string]*sallyportv1alpha1.Exemption{
+		"may not exempt":                  exemption(name, "f", time.Hour, "*", "env", "cluster/audit"),
+		"spec.until: it is more than 24h": exemption(name, "f", 25*time.Hour, "*", "env"),
+		"spec.until: it has passed":       exemption(name, "f", -time.Hour, "*", "env"),
 	} {
-		if err := tenant.Patch(t.Context(), namespace.DeepCopy(), annotate(wider)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), what) {
+		if err := tenant.Create(t.Context(), wider); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), what) {
 			t.Errorf("want %q: %v", what, err)
 		}
 	}
@@ -91,18 +216,30 @@ func testExemptions(t *testing.T, e *env) {
 	if got := exempt.Annotations[meta.DecisionsAnnotation]; got != "env" {
 		t.Errorf("decided: %q", got)
 	}
+	until := one.Spec.Until.UTC().Format(time.RFC3339)
 	p := newPlugin(t, e)
-	p.says(t, 0, []string{"explain", "pod/" + exempt.Name, "-n", name}, "", "PodDefault exemptions/env: not applied, exempt until "+strings.Fields(line)[0]+" (breaks rsync)")
-	p.says(t, 2, []string{"drift", "poddefault/env", "-n", name}, "", "EXEMPT", strings.Fields(line)[0], "breaks rsync")
+	p.says(t, 0, []string{"explain", "pod/" + exempt.Name, "-n", name}, "", "PodDefault exemptions/env: not applied, exempt until "+until+" (breaks rsync)")
+	p.says(t, 2, []string{"drift", "poddefault/env", "-n", name}, "", "EXEMPTION", until, "breaks rsync")
 	if got := p.drift(t, 2, "-n", name); len(got.PodDefaults) != 1 || got.PodDefaults[0].Pods["exempt"] != 1 || got.PodDefaults[0].Pods["missing"] != 0 || got.PodDefaults[0].Pods["surplus"] == 0 {
 		t.Errorf("drift: %+v", got.PodDefaults) // what was injected before is surplus
 	}
+	inForce := func(status metav1.ConditionStatus, reason string, pods int32) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			var now sallyportv1alpha1.Exemption
+			if err := e.client.Get(ctx, client.ObjectKeyFromObject(one), &now); err != nil {
+				return false, err
+			}
+			s := now.Status
+			condition := apimeta.FindStatusCondition(s.Conditions, sallyportv1alpha1.ConditionInForce)
+			return s.ObservedGeneration == now.Generation && s.EndTime.Equal(&now.Spec.Until) && s.Pods != nil && *s.Pods == pods && condition != nil && condition.Status == status &&
+				condition.Reason == reason && apimeta.IsStatusConditionTrue(s.Conditions, sallyportv1alpha1.ConditionReady), nil
+		}
+	}
+	eventually(t, "the status to have the pod", inForce(metav1.ConditionTrue, "InForce", 1))
 
 	// A shorter one needs no right; then it ends by itself.
-	if err := e.client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "tenant"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tenant.Patch(t.Context(), namespace.DeepCopy(), annotate(until(3*time.Second)+" env * breaks rsync")); err != nil {
+	e.mayExempt(t, name, "tenant")
+	if err := tenant.Patch(t.Context(), one, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"until":%q}}`, time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)))); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "new pods to be injected again", func(context.Context) (bool, error) {
@@ -112,26 +249,5 @@ func testExemptions(t *testing.T, e *env) {
 	if got := p.drift(t, 2, "-n", name); len(got.PodDefaults) != 1 || got.PodDefaults[0].Pods["exempt"] != 0 || got.PodDefaults[0].Pods["missing"] == 0 {
 		t.Errorf("drift after the end: %+v", got.PodDefaults)
 	}
-}
-
-// awaitRefusal waits until the API server refuses a patch.
-func (e *env) awaitRefusal(t *testing.T, user client.Client, object client.Object, patch client.Patch) {
-	t.Helper()
-	eventually(t, "the patch to be refused", func(ctx context.Context) (bool, error) {
-		return apierrors.IsForbidden(user.Patch(ctx, object.DeepCopyObject().(client.Object), patch, client.DryRunAll)), nil
-	})
-}
-
-// finalizeWith writes the annotation by the subresource finalize.
-func (e *env) finalizeWith(t *testing.T, user client.Client, name, value string) error {
-	t.Helper()
-	namespace := &corev1.Namespace{}
-	if err := e.client.Get(t.Context(), client.ObjectKey{Name: name}, namespace); err != nil {
-		t.Fatal(err)
-	}
-	if namespace.Annotations == nil {
-		namespace.Annotations = map[string]string{}
-	}
-	namespace.Annotations[exempt.ExemptAnnotation] = value
-	return user.SubResource("finalize").Update(t.Context(), namespace)
+	eventually(t, "the status to have the end", inForce(metav1.ConditionFalse, "Ended", 0))
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,6 +71,9 @@ func TestUserRoles(t *testing.T) {
 		ctx := t.Context()
 		allowed, refused := map[string]error{}, map[string]error{}
 		allowed["get a PodDefault"] = c.Get(ctx, client.ObjectKeyFromObject(written), &kubeflowv1alpha1.PodDefault{})
+		allowed["list Exemptions"] = c.List(ctx, &sallyportv1alpha1.ExemptionList{}, client.InNamespace(name))
+		refused["write an Exemption"] = c.Create(ctx, exemption(name, "e", time.Hour, "*", "written"), client.DryRunAll)
+		refused["delete Exemptions"] = c.DeleteAllOf(ctx, &sallyportv1alpha1.Exemption{}, client.InNamespace(name), client.DryRunAll)
 		allowed["list revisions"] = c.List(ctx, &sallyportv1alpha1.PodDefaultRevisionList{}, client.InNamespace(name))
 		patched := written.DeepCopy()
 		patched.Spec.Desc = role

@@ -4,6 +4,7 @@ package gitops
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	lua "github.com/yuin/gopher-lua"
@@ -13,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A state is one of cmd/internal/poddefault/status/testdata/ready.yaml, which the tests there
-// generate.
+// A state is one of testdata/ready.yaml of cmd/internal/poddefault/status, or of testdata/states.yaml
+// of exemptions, which the tests there generate.
 type state struct {
 	State   string
 	KStatus string
@@ -24,7 +25,16 @@ type state struct {
 
 func states(t *testing.T) (out []state) {
 	t.Helper()
-	data, err := os.ReadFile("../../internal/poddefault/status/testdata/ready.yaml")
+	out = slices.Concat(statesIn(t, "status/testdata/ready.yaml"), statesIn(t, "exemptions/testdata/states.yaml"))
+	if len(out) < 21 {
+		t.Fatalf("%d states", len(out))
+	}
+	return out
+}
+
+func statesIn(t *testing.T, file string) (out []state) {
+	t.Helper()
+	data, err := os.ReadFile("../../internal/poddefault/" + file)
 	if err == nil {
 		data, err = yaml.YAMLToJSON(data)
 	}
@@ -39,14 +49,15 @@ func states(t *testing.T) (out []state) {
 		m := each.(map[string]any)
 		out = append(out, state{m["state"].(string), m["kstatus"].(string), m["argoCD"].(string), m["object"].(map[string]any)})
 	}
-	if len(out) < 15 {
-		t.Fatalf("%d states", len(out))
-	}
 	return out
 }
 
-// Both kinds have the same status.
+// PodDefaults and ClusterPodDefaults have the same status.
 func kinds(object map[string]any, each func(*unstructured.Unstructured)) {
+	if object["kind"] == "Exemption" {
+		each(&unstructured.Unstructured{Object: object})
+		return
+	}
 	for _, kind := range [][2]string{{"kubeflow.org/v1alpha1", "PodDefault"}, {"sallyport.io/v1alpha1", "ClusterPodDefault"}} {
 		u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 		u.SetAPIVersion(kind[0])
@@ -90,7 +101,7 @@ func TestArgoCDsHealthOfEachState(t *testing.T) {
 	}
 }
 
-// The ConfigMap for Argo CD has the script for both kinds.
+// The ConfigMap for Argo CD has the script for each kind.
 func TestTheConfigMapHasTheScript(t *testing.T) {
 	script, err := os.ReadFile("../../../docs/gitops/health.lua")
 	var configMap struct{ Data map[string]string }
@@ -103,7 +114,7 @@ func TestTheConfigMapHasTheScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"kubeflow.org_PodDefault", "sallyport.io_ClusterPodDefault"} {
+	for _, kind := range []string{"kubeflow.org_PodDefault", "sallyport.io_ClusterPodDefault", "sallyport.io_Exemption"} {
 		if configMap.Data["resource.customizations.health."+kind] != string(script) {
 			t.Errorf("docs/gitops/argocd-cm.yaml has another script for %s", kind)
 		}

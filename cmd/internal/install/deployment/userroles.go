@@ -14,7 +14,7 @@ import (
 
 // UserRoles are the ClusterRoles that the roles admin, edit and view of Kubernetes aggregate: who may
 // edit a namespace may edit its PodDefaults, as far as their authors are allowed to (authorizeAuthors).
-// The roles write nothing of the cluster, no status and no revision. The names begin with that of the
+// The roles write nothing of the cluster, no status, no revision and no Exemption. The names begin with that of the
 // configuration.
 func UserRoles(configuration string) []runtime.Object {
 	role := func(suffix, aggregatedTo string, rules ...rbacv1.PolicyRule) runtime.Object {
@@ -39,7 +39,8 @@ func UserRoles(configuration string) []runtime.Object {
 		}, rbacv1.PolicyRule{
 			APIGroups: []string{sallyportv1alpha1.GroupName},
 			Resources: []string{
-				sallyportv1alpha1.ClusterPodDefaultResource, sallyportv1alpha1.ClusterPodDefaultRevisionResource, sallyportv1alpha1.PodDefaultRevisionResource,
+				sallyportv1alpha1.ClusterPodDefaultResource, sallyportv1alpha1.ClusterPodDefaultRevisionResource, sallyportv1alpha1.ExemptionResource,
+				sallyportv1alpha1.PodDefaultRevisionResource,
 			},
 			Verbs: []string{"get", "list", "watch"},
 		}),

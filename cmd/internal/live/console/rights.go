@@ -45,6 +45,7 @@ func PolicyRules() []rbacv1.PolicyRule {
 	add(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.PodDefaultResource)
 	for _, resource := range []string{
 		sallyportv1alpha1.ClusterPodDefaultResource, sallyportv1alpha1.PodDefaultRevisionResource, sallyportv1alpha1.ClusterPodDefaultRevisionResource,
+		sallyportv1alpha1.ExemptionResource,
 	} {
 		add(sallyportv1alpha1.GroupName, resource)
 	}

@@ -22,6 +22,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -85,7 +86,7 @@ type Defaults struct {
 	labels     labels.Set // of the namespace
 	all        []*Default
 	secrets    map[string]labels.Set // labels of Secrets by name, if a Default selects them
-	exemptions []exempt.Exemption
+	exemptions []*exempt.Exemption
 	// clusterHidden is set if the user may not read ClusterPodDefaults.
 	clusterHidden bool
 }
@@ -117,6 +118,11 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 	if err := out.readNamespace(ctx, c, notes); err != nil {
 		return nil, err
 	}
+	all, err := exemptions.Read(ctx, c, namespace, notes)
+	if err != nil {
+		return nil, err
+	}
+	out.exemptions = all[namespace]
 	if len(out.all) > 0 {
 		if err := out.readRollouts(ctx, c, notes); err != nil {
 			return nil, err
@@ -154,21 +160,19 @@ func (k *Defaults) add(objects []*manifest.Object) error {
 	return nil
 }
 
-// readNamespace reads the labels and the exemptions of the namespace.
+// readNamespace reads the labels of the namespace.
 func (k *Defaults) readNamespace(ctx context.Context, c *cluster.Cluster, notes io.Writer) error {
 	namespace, err := c.ReadNamespace(ctx, k.namespace)
 	switch {
 	case apierrors.IsForbidden(err):
-		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess, and its exemptions and pod security are not known", k.namespace)
+		manifest.Note(notes, "note: you may not read the namespace %s: which ClusterPodDefaults are for it is a guess, and its pod security is not known", k.namespace)
 		return nil
 	case err != nil:
 		return err
 	case namespace.Labels != nil:
 		k.labels = namespace.Labels
 	}
-	exemptions, err := readExemptions(ctx, c, []*manifest.Object{namespace}, notes)
-	k.exemptions = exemptions[k.namespace]
-	return err
+	return nil
 }
 
 // sort sorts them in order of application.

@@ -228,10 +228,10 @@ func (d *Drift) PrintText(out io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", of.Namespace, manifest.PrintableLine(of.Title()), of.Pods, manifest.PrintableLine(of.difference()))
 	}
 	if len(d.Exemptions) > 0 {
-		fmt.Fprintln(w, "\nNAMESPACE\tEXEMPT\tPODS\tUNTIL\tFROM\tREASON")
+		fmt.Fprintln(w, "\nNAMESPACE\tEXEMPTION\tWORKLOADS\tPODS\tUNTIL\tFROM\tREASON")
 	}
 	for _, e := range d.Exemptions {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", e.Namespace, manifest.PrintableLine(e.Workload), e.Pods, e.Until.Format(time.RFC3339), manifest.PrintableLine(strings.Join(e.Objects, ",")), manifest.PrintableLine(e.Reason))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", e.Namespace, manifest.PrintableLine(e.Name), manifest.PrintableLine(strings.Join(e.Workloads, ",")), e.Pods, e.Until.Format(time.RFC3339), manifest.PrintableLine(strings.Join(e.Objects, ",")), manifest.PrintableLine(e.Reason))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/asked"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
@@ -54,7 +55,7 @@ type everywhere struct {
 	cluster     []*manifest.Object
 	hidden      bool // the user may not read ClusterPodDefaults
 	labels      map[string]labels.Set
-	exemptions  map[string][]exempt.Exemption
+	exemptions  map[string][]*exempt.Exemption
 	stable      *revision.Set
 	notes       io.Writer
 }
@@ -101,7 +102,7 @@ func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*
 	}
 	namespaces, hidden, err := c.ListIfAllowed(ctx, "namespaces", "/api/v1/namespaces", notes)
 	if hidden {
-		manifest.Note(notes, "note: which ClusterPodDefaults are for a namespace is a guess, and exemptions are not known")
+		manifest.Note(notes, "note: which ClusterPodDefaults are for a namespace is a guess")
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*
 	for _, n := range namespaces {
 		out.labels[n.Name] = n.Labels
 	}
-	if out.exemptions, err = readExemptions(ctx, c, namespaces, notes); err != nil {
+	if out.exemptions, err = exemptions.Read(ctx, c, "", notes); err != nil {
 		return nil, err
 	}
 	out.notes = notes

@@ -24,7 +24,7 @@ func TestTextsOfTenantsPrintNoLinesOfTheirOwn(t *testing.T) {
 		}).PrintText,
 		"drift": (&Drift{
 			PodDefaults: []driftOf{{Name: hostile, Exists: true, Revision: hostile}},
-			Exemptions:  []DriftExemption{{Namespace: "a", Exemption: &exempt.Exemption{Workload: hostile, Reason: hostile, Objects: []string{hostile}}}},
+			Exemptions:  []DriftExemption{{Namespace: "a", Exemption: &exempt.Exemption{Name: hostile, Workloads: []string{hostile}, Reason: hostile, Objects: []string{hostile}}}},
 		}).PrintText,
 		"a note": func(out io.Writer) error {
 			manifest.Note(out, "warning: %s: %s", hostile, hostile)

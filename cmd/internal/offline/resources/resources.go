@@ -190,6 +190,7 @@ func OfFiles(objects []*manifest.Object) (*Set, error) {
 	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind)})
 	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.PodDefaultRevisionResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.PodDefaultRevisionKind), Namespaced: true})
 	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ClusterPodDefaultRevisionResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultRevisionKind)})
+	out.add(Resource{GroupVersionResource: sallyportv1alpha1.GroupVersion.WithResource(sallyportv1alpha1.ExemptionResource), Kind: sallyportv1alpha1.Kind(sallyportv1alpha1.ExemptionKind), Namespaced: true})
 	// OpenShift serves these without a definition.
 	for _, kind := range []string{"Project", "ProjectRequest"} {
 		gvk := schema.GroupVersionKind{Group: "project.openshift.io", Version: "v1", Kind: kind}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +23,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // podDefaults serves PodDefaults from files. In serve they come from the cluster.
@@ -60,6 +58,7 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 	var errs []error
 	var unread []*manifest.Object
 	seen := map[string]*manifest.Object{}
+	exemptions := map[string][]*exempt.Exemption{}
 	objects, stable, err := stableAmong(objects, notes)
 	if err != nil {
 		return err
@@ -68,12 +67,14 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
 			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
 			p.given[object.Name] = true
-			if p.exempts {
-				list, err := exempt.ParseExemptions(object.Annotations[exempt.ExemptAnnotation])
-				if err != nil {
-					errs = append(errs, object.ErrorAt(jsontext.Pointer(jsonpatch.Pointer("metadata", "annotations", exempt.ExemptAnnotation)), err.Error()))
-				}
-				p.index.SetExemptions(object.Name, list)
+			continue
+		}
+		if object.GVK() == sallyportv1alpha1.Kind(sallyportv1alpha1.ExemptionKind) {
+			e, err := exemptionOf(object, namespace)
+			if err != nil {
+				errs = append(errs, err)
+			} else {
+				exemptions[e.Namespace] = append(exemptions[e.Namespace], e)
 			}
 			continue
 		}
@@ -124,6 +125,15 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 		} else {
 			p.namespaces[compiled.Namespace()] = true
 		}
+	}
+	for namespace, list := range exemptions {
+		slices.SortFunc(list, exempt.Compare)
+		if p.exempts {
+			p.index.SetExemptions(namespace, list)
+		}
+	}
+	if len(exemptions) > 0 && !p.exempts {
+		manifest.Note(notes, "note: there are Exemptions, and the webhook poddefault has no maxExemption in this configuration: they exempt from nothing")
 	}
 	if p.connects && p.hidden {
 		manifest.Note(notes, "note: PodDefaults select Secrets by labels, and the webhook poddefault has no dataConnections in this configuration: a server with it leaves them out")
@@ -207,6 +217,20 @@ func compilePodDefault(object *manifest.Object, namespace string) (*plan.Plan, e
 		return plan.CompileCluster(cpd), nil
 	}
 	return nil, nil
+}
+
+// exemptionOf reads an Exemption, which is of the given namespace unless it names its own.
+func exemptionOf(object *manifest.Object, namespace string) (*exempt.Exemption, error) {
+	from := &sallyportv1alpha1.Exemption{}
+	if err := object.Decode(from); err != nil {
+		return nil, err
+	}
+	from.Namespace = cmp.Or(from.Namespace, namespace)
+	e, err := exempt.New(from)
+	if err != nil {
+		return nil, object.ErrorAt("/spec", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return e, nil
 }
 
 // labelsOfNamespace returns the labels of a namespace from a file, with the label that the API

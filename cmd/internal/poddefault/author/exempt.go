@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +14,10 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/admission"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
@@ -33,40 +32,23 @@ const (
 // exempt pods from it.
 const ExemptVerb = "exempt"
 
-var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+var exemptions = sallyportv1alpha1.Resource(sallyportv1alpha1.ExemptionResource)
 
-// NewExempt defines the webhook for [exempt.ExemptAnnotation]. It refuses what cannot
-// be read, and exemptions that are new or wider than before if they have ended, end later
-// than maxExemption from now, or if the user may not exempt from their objects. It fails
-// closed, and is called only when the annotation is set or changes.
+// NewExempt defines the webhook for Exemptions. It refuses those that are new or wider than
+// before if they have ended, end later than maxExemption from now, or if the user may not
+// exempt from their objects. It fails closed. [ExemptPolicy] asks for the same rights while
+// no server answers.
 func NewExempt(authorizer Authorizer, maxExemption time.Duration) (admission.Webhook, error) {
 	if authorizer == nil {
 		return admission.Webhook{}, errors.New("author: the authorizer for exemptions from PodDefaults is missing")
 	}
-	scope := admissionregistrationv1.ClusterScope
-	has := func(object string) string {
-		return "has(" + object + ".metadata.annotations) && '" + exempt.ExemptAnnotation + "' in " + object + ".metadata.annotations"
-	}
-	value := func(object string) string {
-		return object + ".metadata.annotations['" + exempt.ExemptAnnotation + "']"
-	}
 	return admission.Webhook{
 		Name: ExemptName, Path: ExemptPath, Type: admission.TypeValidating,
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{namespaces.Group}, APIVersions: []string{namespaces.Version}, Scope: &scope,
-				// The subresources store annotations, too.
-				Resources: []string{namespaces.Resource, namespaces.Resource + "/status", namespaces.Resource + "/finalize"},
-			},
-		}},
+		Rules: []admissionregistrationv1.RuleWithOperations{rule(exemptions, admissionregistrationv1.NamespacedScope)},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name: "exemption-changes",
-			Expression: has("object") + " && (request.operation == 'CREATE' || !(" + has("oldObject") + ") || " +
-				value("object") + " != " + value("oldObject") + ")",
+			Name: "spec-changes", Expression: "request.operation == 'CREATE' || object.spec != oldObject.spec",
 		}},
 		FailurePolicy: admissionregistrationv1.Fail,
-		AllowWedge:    "the match condition limits it to changes of the annotation " + exempt.ExemptAnnotation,
 		Handler:       &exemptHandler{authorizer: authorizer, longest: maxExemption, now: time.Now},
 	}, nil
 }
@@ -79,45 +61,33 @@ type exemptHandler struct {
 
 // Handle implements [admission.Handler].
 func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
-	if resource := schema.GroupVersionResource(req.Resource); resource != namespaces {
-		return admission.BadRequest("the request is for %s; this webhook is for namespaces: correct the rules of its configuration", req.Resource.String()), nil
+	if resource := schema.GroupVersionResource(req.Resource); resource != exemptions {
+		return admission.BadRequest("the request is for %s; this webhook is for %s: correct the rules of its configuration", req.Resource.String(), exemptions.GroupResource()), nil
 	}
-	var object, old metav1.PartialObjectMetadata
-	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
-		return admission.BadRequest("the request's object is not a namespace"), nil
-	}
-	if len(req.OldObject.Raw) > 0 {
-		if err := json.Unmarshal(req.OldObject.Raw, &old); err != nil {
-			return admission.BadRequest("the request's old object is not a namespace"), nil
-		}
-	}
-	value := object.Annotations[exempt.ExemptAnnotation]
-	if value == old.Annotations[exempt.ExemptAnnotation] {
+	if req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return admission.Allowed(), nil
 	}
-	list, err := exempt.ParseExemptions(value)
-	if err != nil {
-		return admission.Deniedf("namespace %s: annotation %s: %s", object.Name, exempt.ExemptAnnotation, strings.ReplaceAll(err.Error(), "\n", "; ")), nil
+	var object, old sallyportv1alpha1.Exemption
+	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
+		return admission.BadRequest("%s: %s", title(req), unreadable(err)), nil
 	}
-	before, err := exempt.ParseExemptions(old.Annotations[exempt.ExemptAnnotation])
+	e, err := exempt.New(&object)
+	e.Namespace = req.Namespace
 	if err != nil {
-		before = nil // it exempts from nothing
+		return admission.Deniedf("%s: %s", title(req), strings.ReplaceAll(err.Error(), "\n", "; ")), nil
 	}
-	wider := map[string]bool{}
-	for i := range list {
-		e := &list[i]
-		for _, name := range e.Objects {
-			if slices.ContainsFunc(before, func(b exempt.Exemption) bool { return b.Covers(e, name) }) {
-				continue
-			}
-			if problem := h.limits(e); problem != "" {
-				return admission.Deniedf("namespace %s: annotation %s: the exemption from %s %s", object.Name, exempt.ExemptAnnotation, name, problem), nil
-			}
-			wider[name] = true
+	var before *exempt.Exemption // nil if it exempts from nothing
+	if req.Operation == admissionv1.Update && json.Unmarshal(req.OldObject.Raw, &old) == nil {
+		if known, err := exempt.New(&old); err == nil {
+			before = known
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(wider)) {
-		access := exemptAccess(object.Name, name)
+	wider := e.Wider(before)
+	if problem := h.limits(e); problem != "" && len(wider) > 0 {
+		return admission.Deniedf("%s: spec.until: it %s", title(req), problem), nil
+	}
+	for _, name := range slices.Sorted(slices.Values(wider)) {
+		access := exemptAccess(req.Namespace, name)
 		allowed, reason, err := h.authorizer.May(ctx, &req.UserInfo, access)
 		if err != nil {
 			return nil, err
@@ -133,9 +103,9 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 func (h *exemptHandler) limits(e *exempt.Exemption) string {
 	switch left := e.Until.Sub(h.now()); {
 	case left <= 0:
-		return "has ended: give a time in the future"
+		return "has passed: give a time in the future"
 	case left > h.longest:
-		return "ends more than " + h.longest.String() + " from now, which is the server's maxExemption: give an earlier time"
+		return "is more than " + h.longest.String() + " from now, which is the server's maxExemption: give an earlier time"
 	}
 	return ""
 }

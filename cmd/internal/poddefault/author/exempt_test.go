@@ -14,12 +14,11 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 )
 
 // exempters lists what the user may exempt from: "resource namespace/name".
@@ -38,22 +37,28 @@ func (x *exempters) May(_ context.Context, _ *authenticationv1.UserInfo, access 
 	return slices.Contains(x.may, what), "no role says so", x.err
 }
 
-func exemptRequest(t *testing.T, operation admissionv1.Operation, value, old string) *admissionv1.AdmissionRequest {
+// exemptRequest is for Exemptions of specs: UNTIL OBJECTS WORKLOADS REASON.
+func exemptRequest(t *testing.T, operation admissionv1.Operation, now, old string) *admissionv1.AdmissionRequest {
 	t.Helper()
-	raw := func(value string) runtime.RawExtension {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}
-		if value != "" {
-			namespace.Annotations = map[string]string{exempt.ExemptAnnotation: value}
+	raw := func(spec string) runtime.RawExtension {
+		e := &sallyportv1alpha1.Exemption{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "team-a"}}
+		if fields := strings.Fields(spec); len(fields) == 4 {
+			until, err := time.Parse(time.RFC3339, fields[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Spec = sallyportv1alpha1.ExemptionSpec{Until: metav1.Time{Time: until}, PodDefaults: strings.Split(fields[1], ","), Workloads: strings.Split(fields[2], ","), Reason: fields[3]}
 		}
-		out, err := json.Marshal(namespace)
+		out, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return runtime.RawExtension{Raw: out}
 	}
 	req := &admissionv1.AdmissionRequest{
-		UID: "1", Operation: operation, Resource: metav1.GroupVersionResource(namespaces), Name: "team-a", Namespace: "team-a",
-		UserInfo: authenticationv1.UserInfo{Username: "alice"}, Object: raw(value),
+		UID: "1", Operation: operation, Kind: metav1.GroupVersionKind(sallyportv1alpha1.Kind(sallyportv1alpha1.ExemptionKind)),
+		Resource: metav1.GroupVersionResource(exemptions), Name: "e", Namespace: "team-a",
+		UserInfo: authenticationv1.UserInfo{Username: "alice"}, Object: raw(now),
 	}
 	if operation == admissionv1.Update {
 		req.OldObject = raw(old)
@@ -91,12 +96,13 @@ func TestWhoMayExempt(t *testing.T) {
 		"who may exempt from it may":                              {at13 + "proxy * x", "", []string{proxy}, proxy, ""},
 		"who may not is refused, with the way to find out":        {at13 + "proxy * x", "", nil, proxy, `"alice" may not exempt pods from poddefaults.kubeflow.org/proxy; ask for the verb exempt on it (kubectl auth can-i exempt poddefaults.kubeflow.org/proxy -n team-a), or ask a user who has it: no role says so`},
 		"the cluster's objects are asked for without a namespace": {at13 + "cluster/audit * x", "", nil, audit, "can-i exempt clusterpoddefaults.sallyport.io/audit)"},
-		"each object is asked for once":                           {at13 + "proxy,cluster/audit * x\n" + at14 + "proxy Deployment/web y", "", []string{proxy, audit}, audit + "," + proxy, ""},
+		"each object is asked for once":                           {at13 + "proxy,cluster/audit * x", "", []string{proxy, audit}, audit + "," + proxy, ""},
 		"one right of two is not enough":                          {at13 + "proxy,cluster/audit * x", "", []string{audit}, audit + "," + proxy, "poddefaults.kubeflow.org/proxy"},
-		"an exemption that stays":                                 {at13 + "proxy * x\n", at13 + "proxy * x", nil, "", ""},
-		"one that has ended stays":                                {past + "proxy * x\n", past + "proxy * x", nil, "", ""},
-		"one beside another":                                      {at13 + "proxy * x\n" + at13 + "cluster/audit * x", at13 + "proxy * x", []string{audit}, audit, ""},
+		"one that stays":                                          {at13 + "proxy * x", at13 + "proxy * x", nil, "", ""},
+		"one that has ended stays":                                {past + "proxy * x", past + "proxy * x", nil, "", ""},
+		"another object beside it":                                {at13 + "proxy,cluster/audit * x", at13 + "proxy * x", []string{audit}, audit, ""},
 		"an earlier end":                                          {at13 + "proxy * x", at14 + "proxy * x", nil, "", ""},
+		"an earlier end, in the past":                             {past + "proxy * x", at14 + "proxy * x", nil, "", ""},
 		"a later end":                                             {at14 + "proxy * x", at13 + "proxy * x", nil, proxy, "may not exempt"},
 		"one workload instead of all":                             {at13 + "proxy Deployment/web x", at13 + "proxy * x", nil, "", ""},
 		"all workloads instead of one":                            {at13 + "proxy * x", at13 + "proxy Deployment/web x", nil, proxy, "may not exempt"},
@@ -104,12 +110,11 @@ func TestWhoMayExempt(t *testing.T) {
 		"fewer objects":                                           {at13 + "proxy * x", at13 + "proxy,cluster/audit * x", nil, "", ""},
 		"another object":                                          {at13 + "cluster/audit * x", at13 + "proxy * x", nil, audit, "may not exempt"},
 		"another reason":                                          {at13 + "proxy * y", at13 + "proxy * x", nil, proxy, "may not exempt"},
-		"removal":                                                 {"", at13 + "proxy * x", nil, "", ""},
-		"nothing counts before what cannot be read":               {at13 + "proxy * x", at13 + "proxy * x\nsecret", nil, proxy, "may not exempt"},
-		"what cannot be read":                                     {at13 + "proxy *", "", []string{proxy}, "", "namespace team-a: annotation sallyport.io/exempt: line 1: it needs UNTIL"},
-		"a time that has passed":                                  {past + "proxy * x", "", []string{proxy}, "", "the exemption from proxy has ended: give a time in the future"},
+		"one that was invalid exempted nothing":                   {at13 + "proxy * x", at13 + "proxy web x", nil, proxy, "may not exempt"},
+		"what cannot be read":                                     {at13 + "proxy web x", "", []string{proxy}, "", "Exemption team-a/e: spec.workloads[0] must be * or KIND/NAME"},
+		"a time that has passed":                                  {past + "proxy * x", "", []string{proxy}, "", "Exemption team-a/e: spec.until: it has passed: give a time in the future"},
 		"a time at the limit":                                     {"2026-06-02T12:00:00Z proxy * x", "", []string{proxy}, proxy, ""},
-		"a time beyond the limit":                                 {"2026-06-02T12:00:01Z proxy * x", "", []string{proxy}, "", "ends more than 24h0m0s from now"},
+		"a time beyond the limit":                                 {"2026-06-02T12:00:01Z proxy * x", "", []string{proxy}, "", "is more than 24h0m0s from now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			operation := admissionv1.Update

@@ -35,7 +35,7 @@ const Name = "poddefault-definition"
 
 // Names are the definitions that it looks at.
 var Names = []string{
-	"clusterpoddefaultrevisions.sallyport.io", "clusterpoddefaults.sallyport.io", "poddefaultrevisions.sallyport.io", "poddefaults.kubeflow.org",
+	"clusterpoddefaultrevisions.sallyport.io", "clusterpoddefaults.sallyport.io", "exemptions.sallyport.io", "poddefaultrevisions.sallyport.io", "poddefaults.kubeflow.org",
 }
 
 // PolicyRules are the rights that the controller needs in addition to the webhook's.

@@ -3,6 +3,7 @@
 package drift
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,6 +19,7 @@ type Board struct {
 	report   *Report
 	counts   map[types.NamespacedName]kubeflowv1alpha1.PodCounts
 	handlers []*func([]types.NamespacedName)
+	exempted []*func()
 }
 
 // Pods returns the counts of an object, a ClusterPodDefault if there is no namespace, or
@@ -29,6 +31,31 @@ func (b *Board) Pods(name types.NamespacedName) *kubeflowv1alpha1.PodCounts {
 		return nil
 	}
 	return new(b.counts[name])
+}
+
+// Exempted returns how many pods do not carry an object because of an exemption, or nil if
+// there is no report.
+func (b *Board) Exempted(name types.NamespacedName) *int32 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.report == nil {
+		return nil
+	}
+	return new(b.report.exempted[name])
+}
+
+// HandleExempted calls changed when a result of [Board.Exempted] has changed, until remove
+// is called. Changed must not block.
+func (b *Board) HandleExempted(changed func()) (remove func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	handler := &changed
+	b.exempted = append(b.exempted, handler)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.exempted = slices.DeleteFunc(b.exempted, func(one *func()) bool { return one == handler })
+	}
 }
 
 // Handle calls changed with the objects whose counts have changed, until remove is
@@ -74,9 +101,16 @@ func (b *Board) publish(r *Report) {
 			changed = append(changed, name)
 		}
 	}
+	var handlersOfExempted []*func()
+	if r != nil && (b.report == nil || !maps.Equal(r.exempted, b.report.exempted)) {
+		handlersOfExempted = slices.Clone(b.exempted)
+	}
 	b.report, b.counts = r, counts
 	handlers := slices.Clone(b.handlers)
 	b.mu.Unlock()
+	for _, handler := range handlersOfExempted {
+		(*handler)()
+	}
 	if r == nil || len(changed) == 0 {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
@@ -206,6 +207,7 @@ func follow(w *source.Watcher, pods *store.Store[*store.Pod], wake func()) (stop
 	removes := []func(){
 		w.PodDefaults.Handle(objects), w.ClusterPodDefaults.Handle(objects),
 		w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: func([]store.Change[*store.Namespace]) { wake() }}),
+		w.ExemptionStore.Handle(store.Handler[*exempt.Record]{Changed: func([]store.Change[*exempt.Record]) { wake() }}),
 		pods.Handle(store.Handler[*store.Pod]{Changed: func([]store.Change[*store.Pod]) { wake() }}),
 	}
 	return func() {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
@@ -87,7 +87,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "drift-controller", Groups: []string{"system:authenticated"}}
 	log := &logged{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	watcher, err := source.Watch(store.NewFactory(config, logger), source.WatchOptions{Exemptions: true, Recorded: true}, logger, func() {})
+	watcher, err := source.Watch(store.NewFactory(config, logger), source.WatchOptions{Exempts: true, Recorded: true}, logger, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,17 +177,30 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	create("y", "", "")
 	all := kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Missed: 1, Surplus: 1}
 	is("each pod to be counted", all)
+	exemptions, err := store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
 	exemptFor := func(d time.Duration) {
 		t.Helper()
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%s x Pod/%s reason"}}}`, exempt.ExemptAnnotation, time.Now().Add(d).Format(time.RFC3339), missing.Name)
-		if _, err := clients.CoreV1().Namespaces().Patch(t.Context(), name.Namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		e := fmt.Appendf(nil, `{"apiVersion":"sallyport.io/v1alpha1","kind":"Exemption","metadata":{"name":"e"},"spec":{"until":%q,"podDefaults":["x"],"workloads":["Pod/%s"],"reason":"r"}}`,
+			time.Now().Add(d).Format(time.RFC3339), missing.Name)
+		if err := exemptions.Patch(types.ApplyPatchType).Namespace(name.Namespace).Resource(sallyportv1alpha1.ExemptionResource).Name("e").
+			Param("fieldManager", "test").Body(e).Do(t.Context()).Error(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	exemptFor(time.Hour)
 	is("a pod to be exempt", kubeflowv1alpha1.PodCounts{Current: 2, Outdated: 1, Unknown: 1, Surplus: 1, Exempt: 1})
+	of := types.NamespacedName{Namespace: name.Namespace, Name: "e"}
+	if got := board.Exempted(of); got == nil || *got != 1 {
+		t.Errorf("pods that use the exemption: %v", got)
+	}
 	exemptFor(2 * time.Second)
 	is("the exemption to end by itself", all)
+	if got := board.Exempted(of); got == nil || *got != 0 {
+		t.Errorf("pods that use the exemption after its end: %v", got)
+	}
 	if got := testutil.CollectAndCount(collector{board}, "sallyport_poddefault_pods"); got != 6 { // five states, and undecided
 		t.Errorf("%d series", got)
 	}

@@ -161,14 +161,27 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// exemption exempts a workload of the namespace a.
+func exemption(t *testing.T, name string, d time.Duration, workload string, objects ...string) *exempt.Exemption {
+	t.Helper()
+	e, err := exempt.New(&sallyportv1alpha1.Exemption{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
+		Spec: sallyportv1alpha1.ExemptionSpec{
+			Until: metav1.Time{Time: time.Now().Add(d)}, PodDefaults: objects, Workloads: []string{workload}, Reason: "reason",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // An exempt pod lacks nothing, and one that carries the object is as one that should not.
 func TestExemptPods(t *testing.T) {
 	x, all := podDefault("x", nil), everywhere("all")
 	source := index(x, all)
-	list, err := exempt.ParseExemptions(time.Now().Add(time.Hour).Format(time.RFC3339) + " x,cluster/all Deployment/web reason\n" +
-		time.Now().Add(-time.Hour).Format(time.RFC3339) + " x,cluster/all * reason")
-	if err != nil {
-		t.Fatal(err)
+	list := []*exempt.Exemption{
+		exemption(t, "now", time.Hour, "Deployment/web", "x", "cluster/all"), exemption(t, "ended", -time.Hour, "*", "x", "cluster/all"),
 	}
 	source.SetExemptions("a", list)
 	for name, tc := range map[string]struct {
@@ -191,6 +204,9 @@ func TestExemptPods(t *testing.T) {
 			exempt := tc.pod.Workload == "ReplicaSet/web" && !tc.pod.NotAsked
 			if r.ends.Equal(list[0].Until) != exempt {
 				t.Errorf("the first exemption ends at %v", r.ends)
+			}
+			if got := r.exempted[types.NamespacedName{Namespace: "a", Name: "now"}]; (got == 1) != exempt {
+				t.Errorf("%d pods use the exemption", got)
 			}
 			for _, counts := range r.Objects() {
 				if carried := counts.Pods[Surplus]; len(counts.Revisions) != carried {

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
@@ -30,16 +33,21 @@ type Report struct {
 	// Pods is the number of pods. Undecided are those without findings, because they would
 	// be refused.
 	Pods, Undecided int
+	// exempted counts pods that do not carry an object because of an exemption.
+	exempted map[types.NamespacedName]int32
 	// ends is when the first of the exemptions ends that concern a pod; zero without any.
 	ends time.Time
 }
 
 // NewReport returns an empty report.
-func NewReport() *Report { return &Report{objects: map[string]*Counts{}} }
+func NewReport() *Report {
+	return &Report{objects: map[string]*Counts{}, exempted: map[types.NamespacedName]int32{}}
+}
 
 // Add counts a number of pods with the same findings.
 func (r *Report) Add(findings []Finding, pods int) {
 	r.Pods += pods
+	r.exempt(findings, pods)
 	for _, f := range findings {
 		c := r.objects[f.Title]
 		if c == nil {
@@ -52,6 +60,17 @@ func (r *Report) Add(findings []Finding, pods int) {
 		}
 		if f.State.Carried() {
 			c.Revisions[f.Revision] += pods
+		}
+	}
+}
+
+// exempt counts a number of pods once for each exemption that they use.
+func (r *Report) exempt(findings []Finding, pods int) {
+	var used []*exempt.Exemption // of most pods none
+	for _, f := range findings {
+		if f.State == Exempt && !slices.Contains(used, f.By) {
+			used = append(used, f.By)
+			r.exempted[types.NamespacedName{Namespace: f.By.Namespace, Name: f.By.Name}] += int32(min(pods, 1<<30)) //nolint:gosec // it is limited
 		}
 	}
 }

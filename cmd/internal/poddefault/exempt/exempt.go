@@ -1,106 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exempt reads the annotation of namespaces that exempts pods from PodDefaults for a time.
+// Package exempt knows which pods Exemptions exempt from PodDefaults, until when.
 package exempt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
-
-// ExemptAnnotation of a namespace exempts pods from objects until a time. See
-// [ParseExemptions].
-const ExemptAnnotation = "sallyport.io/exempt"
 
 // allWorkloads is the workload of an exemption for every pod of the namespace.
 const allWorkloads = "*"
 
-// Limits of a value of [ExemptAnnotation]. Each object costs its author an access review.
+// Limits of an exemption, as in its definition. Each object costs its author an access
+// review, of which a policy can afford 28.
 const (
-	maxExemptions  = 64 // objects, counted once a line
-	maxReasonBytes = 256
+	maxObjects   = 16
+	maxWorkloads = 16
+	maxReason    = 256 // characters
 )
 
-// An Exemption exempts pods of a namespace from objects until a time.
+// An Exemption exempts pods of its namespace from objects until a time. It is immutable.
 type Exemption struct {
-	Until time.Time `json:"until"`
+	Namespace string    `json:"-"`
+	Name      string    `json:"name"`
+	Until     time.Time `json:"until"`
 	// Objects are named as in [meta.DecisionsAnnotation].
 	Objects []string `json:"podDefaults"`
-	// Workload is "*", or the kind and name of a pod's controller, or of the
-	// Deployment, CronJob or Notebook above it: "Deployment/web".
-	Workload string `json:"workload"`
-	Reason   string `json:"reason"`
+	// Workloads are "*", or kinds and names of controllers of pods, or of the Deployment,
+	// CronJob or Notebook above these: "Deployment/web".
+	Workloads []string `json:"workloads"`
+	Reason    string   `json:"reason"`
 
-	unit string // Workload as [meta.WorkloadOf] names it
+	units []string // Workloads as [meta.WorkloadOf] names them; none if there is a problem
 }
 
-// ParseExemptions reads a value of [ExemptAnnotation]. Each line that is not blank is one
-// exemption, with four fields separated by spaces:
-//
-//	UNTIL OBJECTS WORKLOAD REASON
-//
-// Until is a time as in RFC 3339. Objects are names of PodDefaults, and cluster/NAME for
-// ClusterPodDefaults, separated by commas. Workload is "*" or KIND/NAME. The reason is the
-// rest of the line. The error reports all problems by line, without values; nothing is
-// exempt then.
-func ParseExemptions(value string) ([]Exemption, error) {
-	var out []Exemption
+// New returns the exemption of an object. The error reports all problems, without values:
+// those that its definition refuses. The exemption then exempts nothing.
+func New(from *sallyportv1alpha1.Exemption) (*Exemption, error) {
+	e := &Exemption{
+		Namespace: from.Namespace, Name: from.Name, Until: from.Spec.Until.Time,
+		Objects: slices.Clone(from.Spec.PodDefaults), Workloads: slices.Clone(from.Spec.Workloads), Reason: from.Spec.Reason,
+	}
 	var errs []error
-	objects, number := 0, 0
-	for line := range strings.Lines(value) {
-		number++
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		e, err := parseExemption(strings.Fields(line))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("line %d: %w", number, err))
-		}
-		out = append(out, e)
-		if objects += max(1, len(e.Objects)); objects > maxExemptions {
-			return nil, errors.Join(append(errs, fmt.Errorf("line %d: there are more than %d PodDefaults, counted once a line", number, maxExemptions))...)
-		}
+	report := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if e.Until.IsZero() {
+		report("spec.until is missing: give a time as in RFC 3339, such as 2006-01-02T15:04:05Z")
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func parseExemption(fields []string) (Exemption, error) {
-	if len(fields) < 4 {
-		return Exemption{}, errors.New("it needs UNTIL OBJECTS WORKLOAD REASON, separated by spaces; * is every workload")
-	}
-	e := Exemption{Objects: strings.Split(fields[1], ","), Workload: fields[2], Reason: strings.Join(fields[3:], " ")}
-	var errs []error
-	var err error
-	if e.Until, err = time.Parse(time.RFC3339, fields[0]); err != nil {
-		errs = append(errs, errors.New("UNTIL must be a time as in RFC 3339, such as 2006-01-02T15:04:05Z"))
+	if n := len(e.Objects); n == 0 || n > maxObjects {
+		report("spec.podDefaults must have 1 to %d names", maxObjects)
 	}
 	for i, name := range e.Objects {
 		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, meta.ClusterDecision))) > 0 {
-			errs = append(errs, errors.New("OBJECTS must be names of PodDefaults, and cluster/NAME for ClusterPodDefaults, separated by commas"))
-			break
-		}
-		if slices.Contains(e.Objects[:i], name) {
-			errs = append(errs, fmt.Errorf("OBJECTS has %s twice", name))
+			report("spec.podDefaults[%d] must be the name of a PodDefault, or cluster/NAME for a ClusterPodDefault", i)
+		} else if slices.Contains(e.Objects[:i], name) {
+			report("spec.podDefaults[%d] is there twice", i)
 		}
 	}
-	if e.unit, err = unitOf(e.Workload); err != nil {
-		errs = append(errs, err)
+	if n := len(e.Workloads); n == 0 || n > maxWorkloads {
+		report("spec.workloads must have 1 to %d workloads; * is every workload", maxWorkloads)
 	}
-	if len(e.Reason) > maxReasonBytes || strings.ContainsFunc(e.Reason, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
-		errs = append(errs, fmt.Errorf("REASON must be printable text of at most %d bytes", maxReasonBytes))
+	units := make([]string, len(e.Workloads))
+	for i, workload := range e.Workloads {
+		var err error
+		if units[i], err = unitOf(workload); err != nil {
+			report("spec.workloads[%d] %w", i, err)
+		}
 	}
-	return e, errors.Join(errs...)
+	if slices.Contains(e.Workloads, allWorkloads) && len(e.Workloads) > 1 {
+		report("spec.workloads: * is every workload and must be alone")
+	}
+	if r := e.Reason; strings.TrimSpace(r) == "" || !utf8.ValidString(r) || utf8.RuneCountInString(r) > maxReason || strings.ContainsFunc(r, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		report("spec.reason must be printable text of at most %d characters", maxReason)
+	}
+	if len(errs) > 0 {
+		return e, errors.Join(errs...)
+	}
+	e.units = units
+	return e, nil
 }
 
 // controllers are the kinds whose objects create the pods of others, with the same name or
@@ -115,7 +103,7 @@ func unitOf(text string) (string, error) {
 	kind, name, _ := strings.Cut(text, "/")
 	// Definitions of resources have the same rule for kinds.
 	if len(validation.IsDNS1035Label(strings.ToLower(kind))) > 0 || !unicode.IsUpper(rune(kind[0])) || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return "", errors.New("WORKLOAD must be * or KIND/NAME, such as Deployment/web")
+		return "", errors.New("must be * or KIND/NAME, such as Deployment/web")
 	}
 	if by, ok := controllers[kind]; ok {
 		kind = by
@@ -123,21 +111,51 @@ func unitOf(text string) (string, error) {
 	return meta.WorkloadBy(meta.Workload{Kind: kind, Name: name}, "", "").Unit, nil
 }
 
-// Covers reports whether e exempts at least what other does, for the same reason, from one
-// of its objects.
-func (e *Exemption) Covers(other *Exemption, object string) bool {
-	return !e.Until.Before(other.Until) && e.Reason == other.Reason && slices.Contains(e.Objects, object) &&
-		(e.unit == allWorkloads || e.unit == other.unit)
+// Wider returns the objects from which e exempts more than before does, which may be nil:
+// until later, more workloads, or for another reason.
+func (e *Exemption) Wider(before *Exemption) []string {
+	if before == nil || e.Until.After(before.Until) || e.Reason != before.Reason ||
+		!slices.Contains(before.Workloads, allWorkloads) && slices.ContainsFunc(e.Workloads, func(w string) bool { return !slices.Contains(before.Workloads, w) }) {
+		return e.Objects
+	}
+	return slices.DeleteFunc(slices.Clone(e.Objects), func(name string) bool { return slices.Contains(before.Objects, name) })
 }
 
-// ExemptionFrom returns the exemption of a workload, as [meta.WorkloadOf] names it, from an
+// From returns the exemption of a workload, as [meta.WorkloadOf] names it, from an
 // object, named as in [meta.DecisionsAnnotation], that ends last, or nil.
-func ExemptionFrom(decision string, list []Exemption, now time.Time, workload string) (by *Exemption) {
-	for i := range list {
-		e := &list[i]
-		if now.Before(e.Until) && (by == nil || by.Until.Before(e.Until)) && (e.unit == allWorkloads || e.unit == workload) && slices.Contains(e.Objects, decision) {
+func From(decision string, list []*Exemption, now time.Time, workload string) (by *Exemption) {
+	for _, e := range list {
+		if now.Before(e.Until) && (by == nil || by.Until.Before(e.Until)) && slices.Contains(e.Objects, decision) &&
+			(slices.Contains(e.units, allWorkloads) || slices.Contains(e.units, workload)) {
 			by = e
 		}
 	}
 	return by
+}
+
+// Compare orders exemptions of a namespace by their end, and then by name.
+func Compare(a, b *Exemption) int {
+	return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.Name, b.Name))
+}
+
+// A Record is an Exemption as a server keeps it.
+type Record struct {
+	*Exemption
+	// Problem is why it exempts from nothing; nil for none.
+	Problem    error
+	Generation int64
+	Status     *sallyportv1alpha1.ExemptionStatus
+
+	identity store.Identity
+}
+
+// Identity implements [store.Object].
+func (r *Record) Identity() store.Identity { return r.identity }
+
+// Keep is the record of an object, of which it retains nothing.
+func Keep(from *sallyportv1alpha1.Exemption) *Record {
+	e, err := New(from)
+	identity := store.Identity{UID: from.UID, ResourceVersion: from.ResourceVersion}
+	identity.Namespace, identity.Name = from.Namespace, from.Name
+	return &Record{Exemption: e, Problem: err, Generation: from.Generation, Status: from.Status.DeepCopy(), identity: identity}
 }

@@ -17,7 +17,7 @@ func notes(objects []*kubeflowv1alpha1.PodDefault, rounds int) []string {
 		"They hold the current PodDefaults. Export them again, all of a namespace at once, whenever one is written or deleted;",
 		"  delete the policies and bindings of a namespace that no longer has a PodDefault.",
 		"There are no warnings, no audit annotations of applied objects, no events, no metrics and no status.",
-		"Namespaces cannot exempt pods by the annotation sallyport.io/exempt: the policies do not read it.",
+		"Exemptions do not exempt pods: the policies do not read them.",
 		"A mount path that differs from another only by a slash, and tolerationSeconds that are replaced, are not told of.",
 		"Who may read policies reads the values of environment variables and annotations that PodDefaults set. When an expression",
 		"  fails, as for a pod so large that it costs too much, the API server's message to who creates the pod holds it with its values.",

@@ -24,7 +24,7 @@ func (a *Arrival) Exempt(source Source, selected []*plan.Plan) (rest []*plan.Pla
 	workload := meta.OfPod(a.Metadata, a.Bounds).Unit
 	for _, c := range selected {
 		a.Bounds.Did(meta.WorkOfVisit * len(list))
-		if by := exempt.ExemptionFrom(c.Decision(), list, now, workload); by != nil {
+		if by := exempt.From(c.Decision(), list, now, workload); by != nil {
 			exempted = append(exempted, Exempted{c, by})
 		} else {
 			rest = append(rest, c)

@@ -39,7 +39,7 @@ type Source interface {
 	NamespaceLabels(namespace string) labels.Set
 	// Exemptions returns the exemptions of a namespace, which must not be changed, and the
 	// time that decides whether they have ended.
-	Exemptions(namespace string) ([]exempt.Exemption, time.Time)
+	Exemptions(namespace string) ([]*exempt.Exemption, time.Time)
 	// Connect replaces the objects that select Secrets by ones that name them.
 	Connect(namespace string, objects []*plan.Plan) error
 }

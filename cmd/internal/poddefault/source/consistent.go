@@ -28,7 +28,7 @@ import (
 // Fresh implements [match.Source]. It lists only metadata, one list at a time per
 // namespace, shared by all calls that arrived before the list began. It reads only
 // objects that differ from the watch. It leaves the call the time for the merge: see
-// mergeTime. Labels and exemptions of namespaces come from the watch.
+// mergeTime. Labels of namespaces and exemptions come from the watch.
 func (w *Watcher) Fresh(ctx context.Context, namespace string) (match.Source, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
@@ -195,7 +195,7 @@ func (s *corrected) NamespaceLabels(namespace string) labels.Set {
 }
 
 // Exemptions implements [match.Source].
-func (s *corrected) Exemptions(namespace string) ([]exempt.Exemption, time.Time) {
+func (s *corrected) Exemptions(namespace string) ([]*exempt.Exemption, time.Time) {
 	return s.index.Exemptions(namespace)
 }
 

@@ -3,13 +3,15 @@
 package source
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // SetExemptions sets the exemptions of a namespace, which must not be changed.
-func (x *Index) SetExemptions(namespace string, list []exempt.Exemption) {
+func (x *Index) SetExemptions(namespace string, list []*exempt.Exemption) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(list) == 0 {
@@ -17,6 +19,22 @@ func (x *Index) SetExemptions(namespace string, list []exempt.Exemption) {
 		return
 	}
 	x.exempt[namespace] = list
+}
+
+// setExemption adds an exemption, or replaces the one with its namespace and name; with remove it removes that.
+func (x *Index) setExemption(e *exempt.Exemption, remove bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(x.exempt[e.Namespace]), func(known *exempt.Exemption) bool { return known.Name == e.Name })
+	if !remove {
+		at, _ := slices.BinarySearchFunc(list, e, exempt.Compare)
+		list = slices.Insert(list, at, e)
+	}
+	if len(list) == 0 {
+		delete(x.exempt, e.Namespace)
+		return
+	}
+	x.exempt[e.Namespace] = list
 }
 
 // SetClock sets what tells whether exemptions have ended, for tests.
@@ -27,7 +45,7 @@ func (x *Index) SetClock(now func() time.Time) {
 }
 
 // Exemptions implements [match.Source].
-func (x *Index) Exemptions(namespace string) ([]exempt.Exemption, time.Time) {
+func (x *Index) Exemptions(namespace string) ([]*exempt.Exemption, time.Time) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	list := x.exempt[namespace]
@@ -35,4 +53,15 @@ func (x *Index) Exemptions(namespace string) ([]exempt.Exemption, time.Time) {
 		return nil, time.Time{}
 	}
 	return list, x.now()
+}
+
+// exempted takes over changes of exemptions. Those with a problem exempt from nothing.
+func (w *Watcher) exempted(changes []store.Change[*exempt.Record]) {
+	for _, c := range changes {
+		if c.Now == nil {
+			w.index.setExemption(c.Before.Exemption, true)
+			continue
+		}
+		w.index.setExemption(c.Now.Exemption, c.Now.Problem != nil)
+	}
 }

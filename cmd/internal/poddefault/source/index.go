@@ -31,9 +31,9 @@ import (
 // implements [match.Source].
 type Index struct {
 	mu         sync.RWMutex
-	Namespaces map[string]*namespaceIndex    // ClusterPodDefaults in the empty namespace
-	labels     map[string]labels.Set         // of known namespaces
-	exempt     map[string][]exempt.Exemption // of namespaces that have some
+	Namespaces map[string]*namespaceIndex     // ClusterPodDefaults in the empty namespace
+	labels     map[string]labels.Set          // of known namespaces
+	exempt     map[string][]*exempt.Exemption // of namespaces that have some
 	now        func() time.Time
 	secrets    *secretIndex
 	limit      labels.Selector // of Secrets that are known; nil for all
@@ -45,7 +45,7 @@ type Index struct {
 // NewIndex returns an empty index. For namespaces not set with [Index.SetNamespace], it
 // knows the one label that every namespace has: its name.
 func NewIndex() *Index {
-	return &Index{Namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}, exempt: map[string][]exempt.Exemption{}, now: time.Now, secrets: newSecretIndex()}
+	return &Index{Namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}, exempt: map[string][]*exempt.Exemption{}, now: time.Now, secrets: newSecretIndex()}
 }
 
 // SetNamespace sets the labels of a namespace, by which ClusterPodDefaults select it.
@@ -55,12 +55,11 @@ func (x *Index) SetNamespace(name string, set map[string]string) {
 	x.labels[name] = set
 }
 
-// DeleteNamespace forgets the labels and exemptions of a namespace.
+// DeleteNamespace forgets the labels of a namespace.
 func (x *Index) DeleteNamespace(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.labels, name)
-	delete(x.exempt, name)
 	x.secrets.deleteNamespace(name)
 }
 

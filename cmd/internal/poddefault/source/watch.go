@@ -26,7 +26,7 @@ import (
 )
 
 // Watcher is a [match.Source] that watches the PodDefaults and ClusterPodDefaults of a
-// cluster, and the labels of namespaces. It is the only watch of them in a process:
+// cluster, Exemptions from them, and the labels of namespaces. It is the only watch of them in a process:
 // controllers read from it too. Each object is compiled when it changes, and only the
 // compiled form is kept. While the API server is down, it serves what it has. See
 // [Watch].
@@ -38,6 +38,7 @@ type Watcher struct {
 	// notified of a change after reviews see it.
 	PodDefaults, ClusterPodDefaults *store.Store[*plan.Plan]
 	Namespaces                      *store.Store[*store.Namespace]
+	ExemptionStore                  *store.Store[*exempt.Record]
 	// Revisions are the stable revisions of objects with spec.rollout. Only a watcher of a
 	// test has none.
 	Revisions *revision.Watch
@@ -55,8 +56,8 @@ type Watcher struct {
 type WatchOptions struct {
 	// DataConnections is a label selector of the Secrets whose metadata is read; empty for none.
 	DataConnections string
-	// Exemptions reads the exemptions of namespaces.
-	Exemptions bool
+	// Exempts makes Exemptions count. They are read in any case.
+	Exempts bool
 	// Recorded says that a controller records revisions: without, only rollouts of which the
 	// stable revision is known are in progress.
 	Recorded bool
@@ -65,7 +66,7 @@ type WatchOptions struct {
 // Watch prepares a watcher of all namespaces. [Watcher.Run] starts it and calls loaded
 // whenever Ready may have become nil. The factory's credentials must be allowed to list
 // and watch poddefaults.kubeflow.org, clusterpoddefaults.sallyport.io, both kinds of
-// revisions and namespaces, and Secrets if [WatchOptions].DataConnections is not empty.
+// revisions, exemptions.sallyport.io and namespaces, and Secrets if [WatchOptions].DataConnections is not empty.
 func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, loaded func()) (*Watcher, error) {
 	podDefaults, err := store.Client(cluster.Config(), kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
 	if err != nil {
@@ -81,11 +82,7 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 	}
 	w := newWatcher(logger)
 	w.cluster = cluster
-	var annotations []string
-	if options.Exemptions {
-		annotations = []string{exempt.ExemptAnnotation}
-	}
-	if w.Namespaces, err = cluster.Namespaces(annotations...); err != nil {
+	if w.Namespaces, err = cluster.Namespaces(); err != nil {
 		return nil, err
 	}
 	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
@@ -106,6 +103,10 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 		},
 		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
 	})
+	w.ExemptionStore = store.Follow(cluster, store.Kind[*sallyportv1alpha1.Exemption, *exempt.Record]{
+		Name: sallyportv1alpha1.ExemptionResource, Example: &sallyportv1alpha1.Exemption{}, Optional: true, Keep: exempt.Keep,
+		From: store.Source(clusterWide, sallyportv1alpha1.ExemptionResource, &sallyportv1alpha1.ExemptionList{}),
+	})
 	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
 	if options.DataConnections != "" {
 		w.secrets = watchSecrets(metadataOnly, options.DataConnections, w, loaded)
@@ -114,6 +115,11 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 	w.PodDefaults.Handle(store.Handler[*plan.Plan]{Changed: w.changed, Synced: loaded})
 	w.ClusterPodDefaults.Handle(store.Handler[*plan.Plan]{Changed: w.changed, Synced: loaded})
 	w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: w.namespacesChanged, Synced: loaded})
+	exempting := store.Handler[*exempt.Record]{Changed: func([]store.Change[*exempt.Record]) {}, Synced: loaded}
+	if options.Exempts {
+		exempting.Changed = w.exempted
+	}
+	w.ExemptionStore.Handle(exempting)
 	w.Revisions.HandleSynced(loaded)
 	return w, nil
 }
@@ -129,6 +135,7 @@ func newWatcher(logger *slog.Logger) *Watcher {
 func (w *Watcher) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { w.Namespaces.Run(ctx) })
+	group.Go(func() { w.ExemptionStore.Run(ctx) })
 	if w.secrets != nil {
 		group.Go(func() { w.secrets.Run(ctx) })
 	}
@@ -161,6 +168,7 @@ func (w *Watcher) Ready() error {
 		{"PodDefaults", w.PodDefaults.HasSynced()},
 		{"ClusterPodDefaults", w.ClusterPodDefaults.HasSynced()},
 		{"namespaces", w.Namespaces.HasSynced()},
+		{"Exemptions", w.ExemptionStore.HasSynced()},
 	} {
 		if !kind.read {
 			return fmt.Errorf("%s are not read yet (is their CRD installed, and may this server list them? sallyport manifests --part crd,rbac prints both)", kind.name)
@@ -178,7 +186,7 @@ func (w *Watcher) Ready() error {
 
 // WaitReady returns nil once everything has been read, or the context's error.
 func (w *Watcher) WaitReady(ctx context.Context) error {
-	all := []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced()}
+	all := []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced(), w.ExemptionStore.Synced()}
 	if w.secrets != nil {
 		all = append(all, w.secrets.decided)
 	}
@@ -217,7 +225,7 @@ func (w *Watcher) NamespaceLabels(namespace string) labels.Set {
 }
 
 // Exemptions implements [match.Source].
-func (w *Watcher) Exemptions(namespace string) ([]exempt.Exemption, time.Time) {
+func (w *Watcher) Exemptions(namespace string) ([]*exempt.Exemption, time.Time) {
 	return w.index.Exemptions(namespace)
 }
 
@@ -349,24 +357,6 @@ func (w *Watcher) namespacesChanged(changes []store.Change[*store.Namespace]) {
 			w.index.DeleteNamespace(c.Before.Name)
 		} else {
 			w.index.SetNamespace(c.Now.Name, c.Now.Labels)
-			w.exempt(c)
 		}
 	}
-}
-
-// exempt sets the exemptions of a namespace. The webhook for them refuses what cannot be
-// read, unless it was written before.
-func (w *Watcher) exempt(c store.Change[*store.Namespace]) {
-	value, before := c.Now.Annotations[exempt.ExemptAnnotation], ""
-	if c.Before != nil {
-		before = c.Before.Annotations[exempt.ExemptAnnotation]
-	}
-	if value == before {
-		return
-	}
-	list, err := exempt.ParseExemptions(value)
-	if err != nil {
-		w.logger.Warn("exemptions cannot be read and do not count", "namespace", c.Now.Name, "annotation", exempt.ExemptAnnotation, "problem", err)
-	}
-	w.index.SetExemptions(c.Now.Name, list)
 }
