@@ -6,9 +6,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/certificates"
 )
 
 func caBundle() Rule {
@@ -20,18 +23,18 @@ func caBundle() Rule {
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				config := w.ClientConfig
-				if blank(config.CABundle) {
+				if certificates.Blank(config.CABundle) {
 					// For a URL, the API server may trust its system's CAs.
 					if config.Service != nil && !injected(w.config.Object) {
 						c.webhook(w, Error, "clientConfig", "caBundle is empty and no injector annotation is present")
 					}
 					continue
 				}
-				if problems := bundleProblems(config.CABundle, c.options.Now); len(problems) > 0 {
+				if problems := certificates.OfBundle(config.CABundle, c.options.Now); len(problems) > 0 {
 					for _, p := range problems {
-						c.webhook(w, p.severity, "clientConfig/caBundle", "caBundle %s", p.text)
+						c.webhook(w, severityOf(p), "clientConfig/caBundle", "caBundle %s", p.Text)
 					}
-					if problems[0].severity == Error {
+					if !problems[0].Soon {
 						continue
 					}
 				}
@@ -41,12 +44,12 @@ func caBundle() Rule {
 					c.skip(w.title(), "the serving certificate was not seen")
 					continue
 				}
-				for _, p := range leafProblems(chain, config.CABundle, name, c.options.Now) {
-					text := p.text
+				for _, p := range certificates.OfLeaf(chain, config.CABundle, name, c.options.Now) {
+					text := p.Text
 					if strings.HasPrefix(text, "does not") {
 						text = "caBundle " + text
 					}
-					c.webhook(w, p.severity, "clientConfig/caBundle", "%s", text)
+					c.webhook(w, severityOf(p), "clientConfig/caBundle", "%s", text)
 				}
 			}
 		},
@@ -73,7 +76,7 @@ func (c *checker) leaf(key string, service *admissionregistrationv1.ServiceRefer
 			}
 			for _, secret := range c.secrets {
 				if secret.Namespace == w.Namespace && secret.Name == volume.Secret.SecretName {
-					if chain := servingCertificate(secret.value.Data); chain != nil {
+					if chain := certificates.Serving(secret.value.Data); chain != nil {
 						return chain
 					}
 				}
@@ -128,4 +131,24 @@ func (in *Inventory) Endpoints() []string {
 		}
 	}
 	return out
+}
+
+// injectors are annotations of controllers that write the CA bundle.
+var injectors = []string{
+	"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca",
+	"service.beta.openshift.io/inject-cabundle",
+}
+
+// injected reports whether a controller writes the CA bundle of an object: a Sallyport
+// server in its own objects, or an injector requested by annotation.
+func injected(o *Object) bool {
+	return o.Labels["app.kubernetes.io/managed-by"] == "sallyport" ||
+		slices.ContainsFunc(injectors, func(key string) bool { return o.Annotations[key] != "" })
+}
+
+func severityOf(p certificates.Problem) Severity {
+	if p.Soon {
+		return Warning
+	}
+	return Error
 }

@@ -2,6 +2,8 @@
 
 package lint
 
+import "github.com/sallyport-io/sallyport/cmd/internal/offline/lint/certificates"
+
 func crdCABundle() Rule {
 	return Rule{
 		ID: "crd-ca-bundle", Group: groupCRD, Severities: []Severity{Error, Warning}, Source: "practice; Go's TLS client",
@@ -14,23 +16,23 @@ func crdCABundle() Rule {
 				if client == nil {
 					continue // reported by crd-client-config
 				}
-				if blank(client.CABundle) {
+				if certificates.Blank(client.CABundle) {
 					if client.Service != nil && !injected(d.Object) {
 						c.object(d.Object, Error, conversionPath+"/clientConfig", "conversion caBundle is empty and no injector annotation is present")
 					}
 					continue
 				}
-				problems := bundleProblems(client.CABundle, c.options.Now)
-				if len(problems) == 0 || problems[0].severity != Error {
+				problems := certificates.OfBundle(client.CABundle, c.options.Now)
+				if len(problems) == 0 || problems[0].Soon {
 					key, name := endpoint(*client)
 					if chain := c.leaf(key, client.Service); chain != nil {
-						problems = append(problems, leafProblems(chain, client.CABundle, name, c.options.Now)...)
+						problems = append(problems, certificates.OfLeaf(chain, client.CABundle, name, c.options.Now)...)
 					} else {
 						c.skip(d.title(), "the serving certificate was not seen")
 					}
 				}
 				for _, p := range problems {
-					c.object(d.Object, p.severity, conversionPath+"/clientConfig/caBundle", "conversion caBundle: %s", p.text)
+					c.object(d.Object, severityOf(p), conversionPath+"/clientConfig/caBundle", "conversion caBundle: %s", p.Text)
 				}
 			}
 		},

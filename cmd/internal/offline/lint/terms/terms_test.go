@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package lint
+package terms
 
 import "testing"
 
@@ -21,7 +21,7 @@ func TestOppositeConditionsAreRecognised(t *testing.T) {
 		{"brackets that do not close", "((a || b", "c && d)", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := opposite(tc.a, tc.b) || opposite(tc.b, tc.a); got != tc.want {
+			if got := Opposite(tc.a, tc.b) || Opposite(tc.b, tc.a); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})
