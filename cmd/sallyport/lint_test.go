@@ -75,6 +75,72 @@ func rulesOf(findings []lint.Finding) []string {
 	return slices.Compact(out)
 }
 
+// wedge refuses every write of a cluster.
+const wedge = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: wedge}
+spec:
+  failurePolicy: Fail
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*/*"]}]}
+  validations: [{expression: "object.metadata.name =="}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: wedge}
+spec: {policyName: wedge, validationActions: [Deny], paramRef: {name: nothing, namespace: default, parameterNotFoundAction: Deny}}
+`
+
+func TestLintFindsAPolicyThatRefusesEveryWrite(t *testing.T) {
+	got := linted(t, wedge, exitFound, "-f", "-")
+	for _, rule := range []string{"policy-wedge-wildcard", "policy-compile", "policy-param-missing", "policy-message"} {
+		if !slices.Contains(rulesOf(got.Findings), rule) {
+			t.Errorf("%s finds nothing: %v", rule, rulesOf(got.Findings))
+		}
+	}
+}
+
+const crash = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: crash}
+spec:
+  failurePolicy: Ignore
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/spec/tolerations', value: [Object.spec.tolerations{key: 'a'}]}]"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: crash}
+spec: {policyName: crash}
+`
+
+func TestLintKnowsTheDefectsOfAKubernetesVersion(t *testing.T) {
+	for version, want := range map[string]struct {
+		status   int
+		severity lint.Severity
+	}{
+		"": {exitFound, lint.Warning}, "1.36": {exitFound, lint.Warning}, "1.36.3": {exitFound, lint.Error}, "v1.36.5": {0, ""}, "1.37.1": {0, ""},
+		"1.35.4": {exitFound, lint.Error}, // which does not serve v1
+	} {
+		args := []string{"-f", "-", "--rule", "policy-release"}
+		if version != "" {
+			args = append(args, "--kubernetes-version", version)
+		}
+		got := linted(t, crash, want.status, args...)
+		if len(got.Findings) > 0 && got.Findings[0].Severity != want.severity {
+			t.Errorf("with %q it is %+v", version, got.Findings)
+		}
+	}
+	for _, version := range []string{"1.2", "37", "latest"} {
+		if got := sallyportWith(t, crash, "lint", "-f", "-", "--kubernetes-version", version); got.status != 1 || !strings.Contains(got.stderr, "--kubernetes-version") {
+			t.Errorf("%s: status %d, %s", version, got.status, got.stderr)
+		}
+	}
+}
+
 func TestLintFindsNothingWrongInWhatManifestsPrints(t *testing.T) {
 	// Settings that the test chooses although lint warns about them.
 	askedFor := map[string][]string{"configurations-with-other-settings.yaml": {"sum-timeout", "timeout"}}

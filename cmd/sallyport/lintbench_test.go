@@ -36,3 +36,30 @@ func BenchmarkLint500Configurations(b *testing.B) {
 	}
 	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "configurations/s")
 }
+
+// BenchmarkLint1000Policies runs the whole command on a file with 1,000 policies and bindings, all different.
+func BenchmarkLint1000Policies(b *testing.B) {
+	var text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&text, `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: policy-%[1]d}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}]}
+  matchConditions: [{name: team, expression: "object.metadata.name != 'x-%[1]d'"}]
+  variables: [{name: replicas, expression: "object.spec.?replicas.orValue(%[1]d)"}]
+  validations: [{expression: "variables.replicas <= %[1]d", messageExpression: "'at most %[1]d replicas, not ' + string(variables.replicas)"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: policy-%[1]d}
+spec: {policyName: policy-%[1]d, validationActions: [Deny]}
+`, i)
+	}
+	for b.Loop() {
+		if status := run(b.Context(), []string{"lint", "-f", "-"}, strings.NewReader(text.String()), io.Discard, io.Discard); status != exitOK {
+			b.Fatalf("status %d", status)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -44,6 +45,7 @@ type lintOptions struct {
 	cluster  bool
 	rules    []string
 	severity string
+	release  string
 	ignore   []string
 	explain  string
 	output   string
@@ -54,10 +56,10 @@ func Lint(of Linter) *cobra.Command {
 	o := lintOptions{Flags: of.Flags, of: of}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE | --cluster | --explain RULE",
-		Short: "Find problems in webhook configurations and the Services behind them",
-		Long: "Check webhook configurations, conversion webhooks of CustomResourceDefinitions, and the Services,\n" +
-			"workloads, certificates and RBAC behind them, in files, rendered charts or a cluster. Nothing is\n" +
-			"changed. Checks that could not run are reported.\n\n" +
+		Short: "Find problems in webhook configurations, the Services behind them, and policies",
+		Long: "Check webhook configurations, conversion webhooks of CustomResourceDefinitions, the Services,\n" +
+			"workloads, certificates and RBAC behind them, and ValidatingAdmissionPolicies and\n" +
+			"MutatingAdmissionPolicies, in files, rendered charts or a cluster. Nothing is changed. Checks that could not run are reported.\n\n" +
 			"Exit status: 0 if there are no findings, 2 if there are, 1 if something could not be read.\n\n" +
 			"To ignore findings of an object, add them with a reason to its annotation\n" +
 			lint.IgnoreAnnotation + ", one 'RULE: reason' or 'RULE WEBHOOK: reason' per line.",
@@ -81,6 +83,8 @@ func Lint(of Linter) *cobra.Command {
 	})
 	o.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Rules", func() {
+		flags.StringVar(&o.release, "kubernetes-version", "", "`version` of Kubernetes that policies are checked for, such as 1.36.3; defaults to that of the cluster, or with files to any")
+
 		ids := ruleIDs(false)
 		flags.StringSliceVar(&o.rules, "rule", nil, "`rules` to check; defaults to all; see docs/lint.md")
 		cli.CompleteChoices(cmd, "rule", ids)
@@ -155,7 +159,13 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 	if err != nil {
 		return err
 	}
-	options := lint.Options{Rules: o.rules, Ignore: ignores, Paths: paths(o.of.Webhooks), PodDefault: o.of.PodDefault}
+	of := release.Version{}
+	if o.release != "" {
+		if of, err = release.Parse(o.release); err != nil {
+			return fmt.Errorf("--kubernetes-version: %w", err)
+		}
+	}
+	options := lint.Options{Release: of, Rules: o.rules, Ignore: ignores, Paths: paths(o.of.Webhooks), PodDefault: o.of.PodDefault}
 	result := inspect.Result{Threshold: lint.Severity(o.severity)}
 	if len(o.files)+len(o.static) > 0 {
 		result.Add(inspect.LintFiles(o.files, o.static, cmd.InOrStdin(), options))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -41,6 +42,11 @@ func readForLint(ctx context.Context, c *cluster.Cluster, options lint.Options) 
 	inventory, err := objects.Inventory()
 	if err != nil {
 		return nil, nil, options, err
+	}
+	if !options.Release.Known() {
+		if version, err := c.Client.Discovery().ServerVersion(); err == nil { // otherwise the defects of all releases are reported
+			options.Release, _ = release.Parse(version.GitVersion)
+		}
 	}
 	known, err := resources.OfCluster(c.Client.Discovery())
 	switch {

@@ -219,8 +219,8 @@ func (r *Result) summary() string {
 		text += fmt.Sprintf("; %d below %s", r.below, r.Threshold)
 	}
 	webhooks := r.report.Checked["MutatingWebhookConfiguration"] + r.report.Checked["ValidatingWebhookConfiguration"] + r.report.Checked["CustomResourceDefinition"]
-	if webhooks == 0 {
-		text += "; there is no webhook configuration and no CustomResourceDefinition among them"
+	if webhooks+r.report.Checked["ValidatingAdmissionPolicy"]+r.report.Checked["MutatingAdmissionPolicy"] == 0 {
+		text += "; there is no webhook configuration, policy or CustomResourceDefinition among them"
 	}
 	return text
 }

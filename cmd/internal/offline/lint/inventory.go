@@ -94,6 +94,7 @@ type Inventory struct {
 	roles            []*role
 	roleBindings     []*roleBinding
 	podDefaults      []*Object
+	byKind           map[schema.GroupVersionKind][]*Object // all, for parameters of policies
 	servicesByName   map[string]*typed[corev1.Service]
 	namespacesByName map[string]*typed[corev1.Namespace]
 
@@ -203,7 +204,7 @@ func ReadCluster(objects []Object, missing map[schema.GroupVersionKind]string) (
 }
 
 func readAll(objects []Object, cluster bool, missing map[schema.GroupVersionKind]string) (*Inventory, error) {
-	in := &Inventory{cluster: cluster, complete: map[string]bool{}, checked: map[string]int{}}
+	in := &Inventory{cluster: cluster, complete: map[string]bool{}, checked: map[string]int{}, byKind: map[schema.GroupVersionKind][]*Object{}}
 	var errs []error
 	for i := range objects {
 		errs = append(errs, in.add(&objects[i]))
@@ -224,6 +225,8 @@ func (in *Inventory) add(o *Object) error {
 	if err != nil {
 		return o.errorf(err)
 	}
+	gvk := version.WithKind(o.Kind)
+	in.byKind[gvk] = append(in.byKind[gvk], o)
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.gvk.Kind == o.Kind && k.gvk.Group == version.Group })
 	if i < 0 {
 		in.checked["other kinds"]++

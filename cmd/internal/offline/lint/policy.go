@@ -18,6 +18,8 @@ type policy struct {
 	params        bool
 	reinvocation  admissionregistrationv1.ReinvocationPolicyType
 	foreign       []foreign.Term // see the rule foreign-terms
+	validating    *admissionregistrationv1.ValidatingAdmissionPolicySpec
+	mutation      *admissionregistrationv1.MutatingAdmissionPolicySpec
 }
 
 // policyBinding defines where a policy applies.
@@ -27,6 +29,7 @@ type policyBinding struct {
 	policy   string
 	match    *admissionregistrationv1.MatchResources
 	actions  []admissionregistrationv1.ValidationAction
+	paramRef *admissionregistrationv1.ParamRef
 	foreign  []foreign.Term
 }
 
@@ -37,7 +40,7 @@ func (in *Inventory) addMutatingPolicy(o *Object) error {
 	}
 	spec := t.value.Spec
 	in.policies = append(in.policies, &policy{Object: o, mutating: true, failurePolicy: spec.FailurePolicy, constraints: spec.MatchConstraints,
-		conditions: spec.MatchConditions, params: spec.ParamKind != nil, reinvocation: spec.ReinvocationPolicy})
+		conditions: spec.MatchConditions, params: spec.ParamKind != nil, reinvocation: spec.ReinvocationPolicy, mutation: &spec})
 	return nil
 }
 
@@ -49,7 +52,7 @@ func (in *Inventory) addValidatingPolicy(o *Object) error {
 	spec := t.value.Spec
 	terms, _ := foreign.PolicyTerms(&t.value, foreign.Manager)
 	in.policies = append(in.policies, &policy{Object: o, failurePolicy: spec.FailurePolicy, constraints: spec.MatchConstraints,
-		conditions: spec.MatchConditions, params: spec.ParamKind != nil, foreign: terms})
+		conditions: spec.MatchConditions, params: spec.ParamKind != nil, foreign: terms, validating: &spec})
 	return nil
 }
 
@@ -58,7 +61,7 @@ func (in *Inventory) addMutatingBinding(o *Object) error {
 	if err != nil {
 		return err
 	}
-	in.bindings = append(in.bindings, &policyBinding{Object: o, mutating: true, policy: t.value.Spec.PolicyName, match: t.value.Spec.MatchResources})
+	in.bindings = append(in.bindings, &policyBinding{Object: o, mutating: true, policy: t.value.Spec.PolicyName, match: t.value.Spec.MatchResources, paramRef: t.value.Spec.ParamRef})
 	return nil
 }
 
@@ -68,6 +71,6 @@ func (in *Inventory) addValidatingBinding(o *Object) error {
 		return err
 	}
 	terms, _ := foreign.BindingTerms(&t.value, foreign.Manager)
-	in.bindings = append(in.bindings, &policyBinding{Object: o, policy: t.value.Spec.PolicyName, match: t.value.Spec.MatchResources, actions: t.value.Spec.ValidationActions, foreign: terms})
+	in.bindings = append(in.bindings, &policyBinding{Object: o, policy: t.value.Spec.PolicyName, match: t.value.Spec.MatchResources, actions: t.value.Spec.ValidationActions, paramRef: t.value.Spec.ParamRef, foreign: terms})
 	return nil
 }

@@ -44,12 +44,13 @@ const (
 	groupCRD      = "CRD conversion"
 	groupWorkload = "Workload"
 
+	groupPolicies    = "Policies in the API server"
 	groupPodDefaults = "PodDefaults"
 )
 
 // Rules returns all rules in catalogue order.
 func Rules() []Rule {
-	return []Rule{
+	return slices.Concat([]Rule{
 		unknownField(),
 		nameFQDN(), sideEffects(), reviewVersions(), invalid(),
 		clientConfig(), serviceExists(), caBundle(),
@@ -64,7 +65,7 @@ func Rules() []Rule {
 		workloadPriority(), workloadResources(), workloadNodeGate(), workloadNetworkPolicy(), workloadPort(), workloadSecurity(),
 		workloadRBACConfig(), workloadRBACInjector(),
 		podDefaultRefused(),
-	}
+	}, policyRules())
 }
 
 // FindRule returns the rule with an ID.

@@ -14,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -102,14 +105,28 @@ func TestPathsOfFieldsArePointers(t *testing.T) {
 	}
 }
 
+// knownResources are some of Kubernetes' resources.
+func knownResources() *Resources {
+	out := &Resources{ByGroup: map[string][]string{"": {"pods", "services"}, "apps": {"deployments"}}}
+	for gvr, kind := range map[string]string{
+		"v1/pods": "Pod", "v1/configmaps": "ConfigMap", "v1/secrets": "Secret", "v1/services": "Service", "apps/v1/deployments": "Deployment", "autoscaling/v2/horizontalpodautoscalers": "HorizontalPodAutoscaler",
+		"v1/nodes": "Node", "v1/namespaces": "Namespace", "rbac.authorization.k8s.io/v1/clusterroles": "ClusterRole", "coordination.k8s.io/v1/leases": "Lease",
+	} {
+		at := strings.LastIndex(gvr, "/")
+		version, _ := schema.ParseGroupVersion(gvr[:at])
+		resource := version.WithResource(gvr[at+1:])
+		out.Versions = append(out.Versions, policyrules.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: !ClusterScoped(resource.Group, resource.Resource)})
+	}
+	slices.SortFunc(out.Versions, func(a, b policyrules.Resource) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
 // TestEveryRuleHasAnExampleThatItIsAbout runs each rule on a bad and a good example.
 func TestEveryRuleHasAnExampleThatItIsAbout(t *testing.T) {
 	for _, rule := range Rules() {
 		t.Run(rule.ID, func(t *testing.T) {
 			archive := example(t, rule.ID)
-			options := Options{Now: then, Rules: []string{rule.ID}, Paths: servedPaths, PodDefault: unnamedVariables, Resources: &Resources{ByGroup: map[string][]string{
-				"": {"pods", "services"}, "apps": {"deployments"},
-			}}}
+			options := Options{Now: then, Rules: []string{rule.ID}, Paths: servedPaths, PodDefault: unnamedVariables, Resources: knownResources()}
 			report := Run(inventory(t, archive, "fail.yaml"), options)
 			var got strings.Builder
 			seen := map[Severity]bool{}
@@ -119,6 +136,18 @@ func TestEveryRuleHasAnExampleThatItIsAbout(t *testing.T) {
 			}
 			for _, s := range report.Skipped {
 				fmt.Fprintf(&got, "not checked: %s %v\n", s.Reason, s.Objects)
+			}
+			if strings.HasPrefix(rule.ID, "policy-") { // the same objects in a cluster, where all is known
+				options.Release = release.Version{Minor: 36, Patch: 3}
+				in, err := ReadCluster(objects(t, "fail.yaml", archive.File("fail.yaml")), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.WriteString("in a cluster:\n")
+				for _, f := range Run(in, options).Findings {
+					seen[f.Severity] = true
+					fmt.Fprintf(&got, "%s %s: %s\n", f.Severity, f.Object, f.Message)
+				}
 			}
 			archive.Equal(t, "want.txt", got.String())
 			for _, severity := range Severities() {

@@ -9,9 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
 // Options configure a run. The zero value runs all rules with the current time.
@@ -31,6 +35,8 @@ type Options struct {
 	// ClusterPodDefault, without values of its fields. If it is nil, none is judged, nor read from a
 	// cluster.
 	PodDefault func(*Object) field.ErrorList
+	// Release is the cluster's, if it is known.
+	Release release.Version
 	// Leaves are the certificate chains that servers present, by the keys of
 	// [Inventory.Endpoints]. Missing servers were not contacted.
 	Leaves map[string][]*x509.Certificate
@@ -43,6 +49,7 @@ func Run(in *Inventory, options Options) *Report {
 	}
 	report := &Report{Checked: maps.Clone(in.checked), Findings: []Finding{}, Skipped: slices.Clone(in.unread)}
 	shared := &checker{Inventory: in, options: options, report: report, conditions: &conditions{&in.expressions, map[reachKey]bool{}}, skipped: map[[2]string]int{}}
+	shared.policySet = sync.OnceValue(shared.policiesForRules)
 	for _, rule := range Rules() {
 		if len(options.Rules) > 0 && !slices.Contains(options.Rules, rule.ID) {
 			continue
@@ -64,6 +71,7 @@ type checker struct {
 	conditions *conditions
 	fix        string            // overrides the rule's fix; see [checker.fixing]
 	skipped    map[[2]string]int // index in report.Skipped by rule and reason
+	policySet  func() *policyrules.Set
 }
 
 // object reports a finding about the value at a pointer in an object.

@@ -5,6 +5,8 @@ package lint
 import (
 	"slices"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
 )
 
 // Resources are the resources of an API server.
@@ -15,6 +17,8 @@ type Resources struct {
 	ByGroup map[string][]string
 	// Complete is set if there are no other groups.
 	Complete bool
+	// Versions are all resources with their kinds, without subresources.
+	Versions []policyrules.Resource
 }
 
 func unknownResource() Rule {

@@ -21,6 +21,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -43,6 +44,7 @@ type Set struct {
 
 func (s *Set) add(found Resource, names ...string) {
 	s.all = append(s.all, found)
+	s.byGroup.Versions = append(s.byGroup.Versions, policyrules.Resource{GroupVersionResource: found.GroupVersionResource, Kind: found.Kind.Kind, Namespaced: found.Namespaced})
 	for _, name := range append(names, strings.ToLower(found.Kind.Kind)) {
 		if name != "" {
 			s.names[name] = append(s.names[name], found.GroupResource().String())
