@@ -59,7 +59,8 @@ func Lint(of Linter) *cobra.Command {
 		Short: "Find problems in webhook configurations, the Services behind them, and policies",
 		Long: "Check webhook configurations, conversion webhooks of CustomResourceDefinitions, the Services,\n" +
 			"workloads, certificates and RBAC behind them, and ValidatingAdmissionPolicies and\n" +
-			"MutatingAdmissionPolicies, in files, rendered charts or a cluster. Nothing is changed. Checks that could not run are reported.\n\n" +
+			"MutatingAdmissionPolicies, in files, rendered charts or a cluster. Nothing is changed.\n" +
+			"Checks that could not run are reported.\n\n" +
 			"Exit status: 0 if there are no findings, 2 if there are, 1 if something could not be read.\n\n" +
 			"To ignore findings of an object, add them with a reason to its annotation\n" +
 			lint.IgnoreAnnotation + ", one 'RULE: reason' or 'RULE WEBHOOK: reason' per line.",
