@@ -72,7 +72,7 @@ func TestCommandChecksConversions(t *testing.T) {
 	var out, notes strings.Builder
 	command.SetOut(&out)
 	command.SetErr(&notes)
-	command.SetArgs([]string{"convert", "--check", "-f", "-"})
+	command.SetArgs([]string{"convert", "-f", "-"})
 	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "" || notes.String() != "checked 1 object\n" {
 		t.Errorf("prints %q and %q: %v", out.String(), notes.String(), err)
 	}

@@ -66,7 +66,7 @@ func TestReviewPrintsThePatchedObject(t *testing.T) {
 	if err != nil || !strings.Contains(out, "allowed, changed by team.shop.example.com") || !strings.Contains(out, "+    team: sales") {
 		t.Errorf("%v\n%s\n%s", err, out, notes)
 	}
-	if out, _, err = run(t, "", "review", "-f", file, "-o", "yaml", "--webhook", "data.shop.example.com"); err != nil || strings.Contains(out, "sales") {
+	if out, _, err = run(t, "", "review", "-f", file, "-o", "yaml", "--only", "data.shop.example.com"); err != nil || strings.Contains(out, "sales") {
 		t.Errorf("a webhook that was not chosen: %v\n%s", err, out)
 	}
 }
@@ -84,7 +84,7 @@ func TestReviewFailsIfAnObjectIsDeniedOrCannotBeReviewed(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := run(t, configMap, "review", "-f", "-", "--webhook", "none.shop.example.com", "-o", "yaml"); err == nil || !strings.Contains(err.Error(), "team.shop.example.com") {
+	if _, _, err := run(t, configMap, "review", "-f", "-", "--only", "none.shop.example.com", "-o", "yaml"); err == nil || !strings.Contains(err.Error(), "team.shop.example.com") {
 		t.Errorf("a webhook that there is not: %v", err)
 	}
 }
@@ -145,11 +145,11 @@ func TestLintReadsWhatManifestsPrints(t *testing.T) {
 }
 
 func TestDoctorReportsEveryProblemInItsFlags(t *testing.T) {
-	_, _, err := run(t, "", "doctor", "-o", "yaml", "--service", "x", "--metrics-port", "0", "--configuration-name", "A b", "--window", "2h")
+	_, _, err := run(t, "", "doctor", "-o", "xml", "--service", "x", "--metrics-port", "0", "--configuration-name", "A b", "--window", "2h")
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`--output "yaml"`, "--service: registration.service.namespace: Required value", "--metrics-port 0", `--configuration-name "A b"`, "--window 2h"} {
+	for _, want := range []string{`--output "xml"`, "--service: registration.service.namespace: Required value", "--metrics-port 0", `--configuration-name "A b"`, "--window 2h"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("nothing of %q in %v", want, err)
 		}

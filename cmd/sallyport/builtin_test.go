@@ -157,14 +157,14 @@ projectlimit  off      give each requester at most so many projects             
 dataset       off      let pods land where the data of their Fluid datasets is cached  CREATE pods
 persistentvolumelabel  -  label volumes with zone and region of their disks (in cloud controller managers only)  CREATE persistentvolumes, UPDATE persistentvolumes
 `
-	got := sallyport(t, "webhooks", "list").wantOK(t)
+	got := sallyport(t, "webhooks").wantOK(t)
 	spaces := regexp.MustCompile(` +`)
 	if diff := cmp.Diff(spaces.ReplaceAllString(want, " "), spaces.ReplaceAllString(got, " ")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	sallyport(t, "webhooks", "list", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\ndataset\npersistentvolumelabel\n", "")
-	sallyport(t, "webhooks", "list", "-o", "xml").wantError(t, `--output "xml": choose table or name`)
-	sallyport(t, "webhooks", "list", "poddefault").wantError(t, "it lists all of them")
+	sallyport(t, "webhooks", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\ndataset\npersistentvolumelabel\n", "")
+	sallyport(t, "webhooks", "-o", "xml").wantError(t, `--output "xml": choose text, json, yaml or name`)
+	sallyport(t, "webhooks", "poddefault").wantError(t, "it lists all of them")
 }
 
 func TestSelectionsOfWebhooksThatAreWrong(t *testing.T) {

@@ -21,25 +21,15 @@ func authorityFlags() authority.Flags {
 }
 
 func newCertificatesCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "certificates",
-		Short: "Inspect and rotate the certificate authority in a cluster",
-		Long: "Inspect and rotate the authority that signs the serving certificates of all replicas. It is stored in a\n" +
-			"Secret (serve --certificate-source Authority).",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q: choose status or rotate", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := group("certificates", "Inspect and rotate the certificate authority in a cluster",
+		"Inspect and rotate the authority that signs the serving certificates of all replicas. It is stored in a\n"+
+			"Secret (serve --certificate-source Authority).")
 	cmd.AddCommand(newCertificatesStatusCommand(), newCertificatesRotateCommand())
 	return cmd
 }
 
 func newCertificatesStatusCommand() *cobra.Command {
-	f, output, outputs := authorityFlags(), "", []string{"table", "json"}
+	f, output := authorityFlags(), ""
 	cmd := &cobra.Command{
 		Use:   "status --service NAMESPACE/NAME | --authority-secret NAMESPACE/NAME",
 		Short: "Print the signing authority, who trusts it, and the progress of a rotation",
@@ -48,7 +38,7 @@ func newCertificatesStatusCommand() *cobra.Command {
 			"  sallyport certificates status --authority-secret sallyport-system/sallyport-authority --output json",
 		Args: cli.NoArguments("use flags"),
 		PreRunE: func(*cobra.Command, []string) error {
-			return errors.Join(f.Validate(), cli.Choice("output", output, outputs))
+			return errors.Join(f.Validate(), cli.Choice("output", output, cli.TextOrJSON))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			of, err := f.Authority()
@@ -59,8 +49,8 @@ func newCertificatesStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return cli.PrintJSON(cmd.OutOrStdout(), status)
+			if output != "text" {
+				return cli.PrintAs(cmd.OutOrStdout(), output, status)
 			}
 			return status.PrintTable(cmd.OutOrStdout())
 		},
@@ -69,7 +59,7 @@ func newCertificatesStatusCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVar(&f.Registration.Name, "configuration-name", f.Registration.Name, "`name` of the webhook configurations whose CA bundles to inspect")
 	})
-	cli.AddOutputFlag(cmd, &output, outputs)
+	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
 	return cmd
 }
 

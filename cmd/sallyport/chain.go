@@ -40,7 +40,7 @@ type chainOptions struct {
 	all      bool
 	output   string
 
-	evaluate           bool
+	list               bool
 	old                string
 	call, allowUnknown bool
 	dryRun             bool
@@ -53,29 +53,27 @@ func newChainCommand() *cobra.Command {
 	o := chainOptions{Flags: clusterFlags(), config: serve.Default()}
 	cmd := &cobra.Command{
 		Use:   "chain RESOURCE [-n NAMESPACE] [-f FILE]",
-		Short: "List or evaluate the webhooks and policies for a request, in the API server's order",
-		Long: "List the policies and webhooks that the API server evaluates for a request, in order, with failure\n" +
-			"policy, timeout, and the rules, selectors and match conditions that include or exclude the request. They\n" +
-			"are evaluated as the API server does.\n\n" +
-			"RESOURCE has the format that kubectl accepts, such as pods, deployments.apps or pods/eviction. Without\n" +
-			"-f, everything that depends on the object is reported as maybe. The object in the file is evaluated as is,\n" +
-			"without the API server's defaults.\n\n" +
-			"With --evaluate, run the chain on the request, with the API server's own libraries: mutating policies and\n" +
-			"webhooks, reinvocation, pod security, validating policies and webhooks, each on the result of the one\n" +
-			"before. Each step shows what it changes or refuses, and why. Sallyport's own webhooks are evaluated\n" +
-			"here; other webhooks are unknown, unless --call calls them. What depends on a field that the API\n" +
-			"server sets, such as the priority, is unknown with files. With a cluster, a request that the steps allow is also\n" +
-			"sent to the API server as a dry run: quotas, LimitRanges and its validation may refuse it.\n" +
-			"See docs/chain.md.\n\n" +
-			"Exit status with --evaluate: 0 allowed, 3 refused, 1 anything else, such as an unknown\n" +
-			"result.",
-		Example: "  sallyport chain pods -n team-a -f pod.yaml\n" +
-			"  sallyport chain deployments.apps -n team-a --operation UPDATE --as alice --all\n" +
-			"  sallyport chain pods -n team-a -f pod.yaml --with manifests/ --output json\n\n" +
-			"  # evaluate a pod with the policies and webhooks of a cluster\n" +
-			"  sallyport chain pods -n team-a -f pod.yaml --as alice --evaluate\n\n" +
+		Short: "Run the webhooks and policies for a request in the API server's order, or list them",
+		Long: "Run the policies and webhooks that the API server evaluates for a request, in its order and with its own\n" +
+			"libraries: mutating policies and webhooks, reinvocation, pod security, validating policies and webhooks,\n" +
+			"each on the result of the one before. Each step shows what it changes or refuses, and why. Sallyport's\n" +
+			"own webhooks are evaluated here; other webhooks are unknown, unless --call calls them. What depends on a\n" +
+			"field that the API server sets, such as the priority, is unknown with files. With a cluster, a request\n" +
+			"that the steps allow is also sent to the API server as a dry run: quotas, LimitRanges and its validation\n" +
+			"may refuse it. See docs/chain.md.\n\n" +
+			"Without -f, or with --list, only list them, with failure policy, timeout, and the rules, selectors and\n" +
+			"match conditions that include or exclude the request. Without -f, everything that depends on the object\n" +
+			"is reported as maybe.\n\n" +
+			"RESOURCE has the format that kubectl accepts, such as pods, deployments.apps or pods/eviction. The object\n" +
+			"in the file is evaluated as is, without the API server's defaults.\n\n" +
+			"Exit status: 0 allowed, or listed; 3 refused; 1 anything else, such as an unknown result.",
+		Example: "  # run a pod through the policies and webhooks of a cluster\n" +
+			"  sallyport chain pods -n team-a -f pod.yaml --as alice\n\n" +
 			"  # the same with those of a repository, in a pipeline\n" +
-			"  sallyport chain pods -f pod.yaml --with policies/ --evaluate -o github",
+			"  sallyport chain pods -f pod.yaml --with policies/ -o github\n\n" +
+			"  # which ones there are for any Deployment, and for one\n" +
+			"  sallyport chain deployments.apps -n team-a --operation UPDATE --as alice --all\n" +
+			"  sallyport chain deployments.apps -n team-a -f web.yaml --list -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("%s takes one argument, a resource such as pods or deployments.apps; got %d", cmd.CommandPath(), len(args))
@@ -92,7 +90,7 @@ func newChainCommand() *cobra.Command {
 		flags.StringVar(&o.question.Name, "name", "", "`name` of the object, if no file is given")
 		flags.StringVar(&o.question.Operation, "operation", chainOperations[0], "`operation` of the request: "+cli.OneOf(chainOperations))
 		cli.CompleteChoices(cmd, "operation", chainOperations)
-		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; the default is unknown, with --evaluate you, or without a cluster a user without permissions")
+		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; defaults to you, or without a cluster to a user without permissions; in a list, unknown")
 		flags.StringArrayVar(&o.question.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks and policies", func() {
@@ -100,7 +98,7 @@ func newChainCommand() *cobra.Command {
 		cli.CompleteFiles(cmd, "with", manifest.Extensions...)
 	})
 	cli.AddFlagGroup(cmd, "Evaluation", func() {
-		flags.BoolVar(&o.evaluate, "evaluate", false, "evaluate the policies and webhooks on the object of --filename, and print what they change and refuse")
+		flags.BoolVar(&o.list, "list", false, "only list the policies and webhooks for the object of --filename")
 		flags.StringVar(&o.old, "old", "", "`file` with the old object for --operation UPDATE, if it differs")
 		cli.CompleteFiles(cmd, "old", manifest.Extensions...)
 		flags.BoolVar(&o.dryRun, "dry-run", false, "evaluate the request as a dry run, as of 'kubectl create --dry-run=server'")
@@ -120,10 +118,7 @@ func newChainCommand() *cobra.Command {
 
 func (o *chainOptions) validate(flags *pflag.FlagSet) error {
 	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, chain.Outputs)}
-	if o.evaluate {
-		if o.file == "" {
-			errs = append(errs, errors.New("--evaluate requires -f: pass the file with the object"))
-		}
+	if o.evaluates() {
 		if o.old != "" && o.question.Operation != string(admissionv1.Update) {
 			errs = append(errs, errors.New("--old requires --operation UPDATE"))
 		}
@@ -134,10 +129,10 @@ func (o *chainOptions) validate(flags *pflag.FlagSet) error {
 		}
 	} else {
 		if given := cli.Given(flags, func(f *pflag.Flag) bool { return slices.Contains(ofEvaluation, f.Name) }); len(given) > 0 {
-			errs = append(errs, fmt.Errorf("%s requires --evaluate", strings.Join(given, ", ")))
+			errs = append(errs, fmt.Errorf("%s requires -f with the object, without --list", strings.Join(given, ", ")))
 		}
 		if slices.Contains(report.Formats, o.output) {
-			errs = append(errs, fmt.Errorf("--output %s requires --evaluate", o.output))
+			errs = append(errs, fmt.Errorf("--output %s requires -f with the object, without --list", o.output))
 		}
 	}
 	if len(o.with) > 0 && (o.Kubeconfig != "" || o.Context != "") {
@@ -154,7 +149,7 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if o.question.Object, err = object(o.file, cmd.InOrStdin()); err != nil {
 		return err
 	}
-	if o.evaluate {
+	if o.evaluates() {
 		return o.evaluateChain(ctx, cmd, args[0])
 	}
 	var admission *inspect.Admission
@@ -177,8 +172,8 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if err != nil {
 		return err
 	}
-	if o.output == "json" {
-		return cli.PrintJSON(cmd.OutOrStdout(), links)
+	if o.output != "text" {
+		return cli.PrintAs(cmd.OutOrStdout(), o.output, links)
 	}
 	return links.PrintText(cmd.OutOrStdout(), o.all)
 }
@@ -192,7 +187,10 @@ func (o *chainOptions) find(known *resources.Set, argument string) (*resources.R
 	return known.FindFor(argument, object.GVK(), object.Namespace != "" || o.question.Namespace != "")
 }
 
-// ofEvaluation are the flags that --evaluate needs.
+// evaluates reports whether the request is run, and not only what there is for it listed.
+func (o *chainOptions) evaluates() bool { return o.file != "" && !o.list }
+
+// ofEvaluation are the flags of an evaluation.
 var ofEvaluation = []string{"old", "dry-run", "field-manager", "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.

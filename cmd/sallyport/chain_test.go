@@ -14,7 +14,7 @@ const everyWebhook = "testdata/manifests/configurations-of-every-webhook.yaml"
 
 func TestChainPrintsWhoIsAskedInOrder(t *testing.T) {
 	pod := file(t, "pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: team-a}\nspec: {containers: [{name: c, image: c}]}\n")
-	sallyport(t, "chain", "po", "-f", pod, "--with", everyWebhook, "--as", "alice").want(t, exitOK, `CREATE pods in namespace team-a
+	sallyport(t, "chain", "po", "--list", "-f", pod, "--with", everyWebhook, "--as", "alice").want(t, exitOK, `CREATE pods in namespace team-a
 
 Mutating webhooks, one after the other:
    1  in      sallyport/poddefault.sallyport.io  (Fail, 5 s, webhooks.sallyport-system.svc:443)
@@ -54,7 +54,7 @@ func TestChainJudgesByTheObjectAndTheNamespace(t *testing.T) {
 		{"a sub-resource", "", []string{"pods/ephemeralcontainers", "--operation", "UPDATE"}, map[string]string{"sallyport/poddefault.sallyport.io": "out", "sallyport/imagepull.sallyport.io": "maybe"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			args := append([]string{"chain", "-o", "json", "--with", everyWebhook}, tc.args...)
+			args := append([]string{"chain", "--list", "-o", "json", "--with", everyWebhook}, tc.args...)
 			if tc.object != "" {
 				args = append(args, "-f", "-")
 			}
@@ -112,7 +112,7 @@ func TestProblemsOfChainSayWhatToDo(t *testing.T) {
 		"an object of another resource": {[]string{"services", "-f", pod, "--with", everyWebhook}, []string{"is not of services"}},
 		"another namespace":             {[]string{"pods", "-n", "team-b", "-f", pod, "--with", everyWebhook}, []string{"--namespace says team-b"}},
 		"a namespace for a node":        {[]string{"nodes", "-n", "x", "--with", everyWebhook}, []string{"in no namespace"}},
-		"flags that contradict":         {[]string{"pods", "--operation", "create", "-o", "yaml", "--with", everyWebhook, "--context", "c"}, []string{`--operation "create"`, `--output "yaml"`, "--with replaces the cluster"}},
+		"flags that contradict":         {[]string{"pods", "--operation", "create", "-o", "xml", "--with", everyWebhook, "--context", "c"}, []string{`--operation "create"`, `--output "xml"`, "--with replaces the cluster"}},
 		"a file of two objects":         {[]string{"pods", "-f", everyWebhook, "--with", everyWebhook}, []string{"contains 2 objects"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestProblemsOfChainSayWhatToDo(t *testing.T) {
 }
 
 func TestProblemsInFlagsOfDoctorAreAllNamed(t *testing.T) {
-	sallyport(t, "doctor", "-o", "yaml", "--service", "x", "--metrics-port", "0", "--replica", "here", "--dial", "there", "--configuration-name", "A b", "--authority-secret", "x").wantError(t,
-		`--output "yaml"`, "--service: registration.service.namespace: Required value", "--metrics-port 0", `--replica "here"`, `--dial "there"`, `--configuration-name "A b"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`)
+	sallyport(t, "doctor", "-o", "xml", "--service", "x", "--metrics-port", "0", "--replica", "here", "--dial", "there", "--configuration-name", "A b", "--authority-secret", "x").wantError(t,
+		`--output "xml"`, "--service: registration.service.namespace: Required value", "--metrics-port 0", `--replica "here"`, `--dial "there"`, `--configuration-name "A b"`, `--authority-secret: certificate.authoritySecret: Invalid value: "x"`)
 }
 
 func TestDoctorEndsIfThereIsNobodyToAsk(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 // evaluateChain evaluates the pod of testdata.
 func evaluateChain(t *testing.T, more ...string) result {
 	t.Helper()
-	return sallyport(t, append([]string{"chain", "pods", "-f", evaluatedPod, "--with", evaluatedWith, "--evaluate", "--as", "alice"}, more...)...)
+	return sallyport(t, append([]string{"chain", "pods", "-f", evaluatedPod, "--with", evaluatedWith, "--as", "alice"}, more...)...)
 }
 
 func TestChainEvaluatesEachStepOnTheResultOfTheOneBefore(t *testing.T) {
@@ -29,7 +29,7 @@ func TestChainEvaluatesEachStepOnTheResultOfTheOneBefore(t *testing.T) {
 	}
 	equal(t, "chain/denied.txt", got.stdout)
 	allowed := sallyportWith(t, strings.ReplaceAll(readFile(t, evaluatedPod), "image: nginx", "image: registry.example.com/nginx:1"),
-		"chain", "pods", "-f", "-", "--with", evaluatedWith, "--evaluate", "--as", "alice")
+		"chain", "pods", "-f", "-", "--with", evaluatedWith, "--as", "alice")
 	equal(t, "chain/allowed.txt", allowed.wantOK(t))
 }
 
@@ -54,7 +54,7 @@ func TestChainPrintsAnEvaluationForOtherPrograms(t *testing.T) {
 
 func TestChainDoesNotSucceedIfTheResultIsNotKnown(t *testing.T) {
 	allowed := strings.ReplaceAll(readFile(t, evaluatedPod), "image: nginx", "image: registry.example.com/nginx:1")
-	args := []string{"chain", "pods", "-f", "-", "--with", evaluatedWith, "--with", everyWebhook, "--evaluate"}
+	args := []string{"chain", "pods", "-f", "-", "--with", evaluatedWith, "--with", everyWebhook}
 	got := sallyportWith(t, allowed, args...)
 	if got.status != exitError || !strings.Contains(got.stderr, "sallyport/imagepull.sallyport.io") || !strings.Contains(got.stderr, "--allow-unknown") || !strings.Contains(got.stdout, "allowed, changed, as far as is known") {
 		t.Errorf("%+v", got)
@@ -74,7 +74,7 @@ func TestAPolicyThatReadsTheFieldManagerIsUnknownUnlessItIsNamed(t *testing.T) {
 		"matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}, validations: [{expression: request.options.fieldManager != 'robot', message: no robots}]}}\n"+
 		"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: robots}, spec: {policyName: robots, validationActions: [Deny]}}\n")
 	allowed := strings.ReplaceAll(readFile(t, evaluatedPod), "image: nginx", "image: registry.example.com/nginx:1")
-	args := []string{"chain", "pods", "-f", "-", "--with", with, "--evaluate", "--as", "alice"}
+	args := []string{"chain", "pods", "-f", "-", "--with", with, "--as", "alice"}
 	if got := sallyportWith(t, allowed, args...); got.status != exitError || !strings.Contains(got.stderr, "robots/robots: it reads request.options.fieldManager, which is not known here: --field-manager names it") {
 		t.Errorf("%+v", got)
 	}
@@ -93,16 +93,16 @@ func TestProblemsOfAnEvaluationSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no object":                      {[]string{"--evaluate", "--with", evaluatedWith}, []string{"--evaluate requires -f"}},
-		"flags without --evaluate":       {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--call", "--old", other}, []string{"--call", "--old", "requires --evaluate"}},
-		"a manager without --evaluate":   {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "me"}, []string{"--field-manager=me requires --evaluate"}},
-		"a manager of two lines":         {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "a\nb"}, []string{"--field-manager", "invalid character"}},
-		"a format without --evaluate":    {[]string{"--with", evaluatedWith, "-o", "sarif"}, []string{"--output sarif requires --evaluate"}},
-		"an old object of a creation":    {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--old", other}, []string{"--old requires --operation UPDATE"}},
-		"an old object of another name":  {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--operation", "UPDATE", "--old", other}, []string{"the old object is Pod team-a/other"}},
-		"a policy that does not compile": {[]string{"--evaluate", "-f", evaluatedPod, "--with", broken}, []string{"broken.yaml:", "MutatingAdmissionPolicy tier", "Syntax error"}},
-		"an invalid configuration":       {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--config", evaluatedPod}, []string{"SallyportConfiguration"}},
-		"a webhook that does not exist":  {[]string{"--evaluate", "-f", evaluatedPod, "--with", evaluatedWith, "--webhooks", "poddefaults"}, []string{`"poddefaults"`}},
+		"flags without an object":        {[]string{"--with", evaluatedWith, "--dry-run"}, []string{"--dry-run", "requires -f"}},
+		"flags of an evaluation":         {[]string{"--list", "-f", evaluatedPod, "--with", evaluatedWith, "--call", "--old", other}, []string{"--call", "--old", "requires -f with the object, without --list"}},
+		"a manager of a list":            {[]string{"--list", "-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "me"}, []string{"--field-manager=me requires -f"}},
+		"a manager of two lines":         {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "a\nb"}, []string{"--field-manager", "invalid character"}},
+		"a report of a list":             {[]string{"--with", evaluatedWith, "-o", "sarif"}, []string{"--output sarif requires -f"}},
+		"an old object of a creation":    {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--old", other}, []string{"--old requires --operation UPDATE"}},
+		"an old object of another name":  {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--operation", "UPDATE", "--old", other}, []string{"the old object is Pod team-a/other"}},
+		"a policy that does not compile": {[]string{"-f", evaluatedPod, "--with", broken}, []string{"broken.yaml:", "MutatingAdmissionPolicy tier", "Syntax error"}},
+		"an invalid configuration":       {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--config", evaluatedPod}, []string{"SallyportConfiguration"}},
+		"a webhook that does not exist":  {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--webhooks", "poddefaults"}, []string{`"poddefaults"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sallyport(t, append([]string{"chain", "pods"}, tc.args...)...).wantError(t, tc.want...)

@@ -3,31 +3,58 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/commands"
+	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
+	"github.com/sallyport-io/sallyport/cmd/internal/install/scaffold"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/install/roundtrip"
 )
+
+// groups are the commands, as the help shows them.
+func groups() []commandGroup {
+	return []commandGroup{
+		{"Before you apply", []*cobra.Command{newReviewCommand(), newTestCommand(), newLintCommand(), newChainCommand(), newReplayCommand()}},
+		{"In a cluster", []*cobra.Command{
+			newExplainCommand(), newDiffCommand(), newPreviewCommand(), newDriftCommand(),
+			commands.Doctor(authorityFlags(), deployment.Doctor()), newTopCommand(), newConsoleCommand(),
+		}},
+		{"PodDefaults", []*cobra.Command{newRolloutCommand(), newExportCommand()}},
+		{"Servers", []*cobra.Command{
+			newServeCommand(), newManifestsCommand(), newUninstallCommand(), newConfigCommand(), newCertificatesCommand(),
+			newRecordCommand(), newWebhooksCommand(),
+		}},
+		{"Authors", []*cobra.Command{newInitCommand(), roundtrip.WebhookCommand("sallyport", clusterFlags())}},
+		{"Other commands", []*cobra.Command{newVersionCommand()}},
+	}
+}
+
+type commandGroup struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// suggestions are the words of other programs, and what to use instead: cobra suggests it.
+var suggestions = map[string][]string{
+	"rollout":      {"history", "rollback", "undo", "promote", "abort", "restart", "status"},
+	"drift":        {"missed"},
+	"export":       {"policies"},
+	"certificates": {"certs", "rotate"},
+	"review":       {"apply"},
+	"console":      {"dashboard", "ui"},
+}
 
 func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sallyport",
 		Short: "Kubernetes admission webhooks: exact, lossless, safe when they fail",
-		Long: "Sallyport hosts admission webhooks for Kubernetes (serve), shows what they would do to an object without\n" +
-			"a cluster (review), prints the manifests to install (manifests), lists the ready-made webhooks\n" +
-			"(webhooks), checks the server's configuration (config), rotates its certificate authority\n" +
-			"(certificates), and removes its registration (uninstall). It finds problems in any webhook\n" +
-			"configurations (lint), lists the webhooks and policies for a request (chain), and diagnoses an\n" +
-			"installation (doctor). It checks that objects survive conversion\n" +
-			"(convert), and starts a project with webhooks of your own (init). It fetches reviews that servers have\n" +
-			"recorded (record), and replays them against another configuration (replay).\n\n" +
-			"For the PodDefaults of a cluster it explains which of them apply to a pod (explain), and shows what they\n" +
-			"would change (diff), which workloads a new one would affect (preview), and which pods were created\n" +
-			"without them or differ from what they would get now (drift); the web console shows the same\n" +
-			"(console). Installed as kubectl-sallyport, the program is a kubectl plugin: kubectl sallyport explain\n" +
-			"pod/web-0.",
+		Long: "Sallyport hosts admission webhooks for Kubernetes, and shows what webhooks and policies change and why.\n" +
+			"Installed as kubectl-sallyport, it is a kubectl plugin: kubectl sallyport explain pod/web-0.",
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -38,8 +65,46 @@ func newCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newServeCommand(), newReviewCommand(), newTestCommand(), newRecordCommand(), newReplayCommand(), newExplainCommand(), newDiffCommand(), newPreviewCommand(), newManifestsCommand(), newWebhooksCommand(), newConfigCommand(), newCertificatesCommand(), newUninstallCommand(), newVersionCommand())
-	cmd.AddCommand(newLintCommand(), newChainCommand(), newDoctorCommand(), newTopCommand(), newDriftCommand(), newConsoleCommand(), roundtrip.WebhookCommand("sallyport", clusterFlags()))
-	cmd.AddCommand(newHistoryCommand(), newRollbackCommand(), newPromoteCommand(), newAbortCommand(), newInitCommand())
+	all := groups()
+	for _, g := range all {
+		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range g.commands {
+			c.GroupID, c.SuggestFor = g.title, suggestions[c.Name()]
+			cmd.AddCommand(c)
+		}
+	}
+	last := all[len(all)-1].title
+	cmd.SetHelpCommandGroupID(last)
+	cmd.SetCompletionCommandGroupID(last)
+	return cmd
+}
+
+// group is a command that only has subcommands, and says which there are.
+func group(use, short, long string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var names []string
+			for _, sub := range cmd.Commands() {
+				names = append(names, sub.Name())
+			}
+			text := fmt.Sprintf("unknown command %q for %q: choose %s", args[0], cmd.CommandPath(), cli.OneOf(names))
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				text += "\n\nDid you mean this?\n\t" + strings.Join(near, "\n\t")
+			}
+			return errors.New(text)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+}
+
+func newInitCommand() *cobra.Command {
+	o := scaffold.Init{Project: scaffold.Project{Sallyport: buildVersion()}}
+	cmd := o.Command()
+	cli.AddFlagGroup(cmd, "API", func() { o.AddAPIFlags(cmd) })
+	cli.AddFlagGroup(cmd, "Project", func() { o.AddProjectFlags(cmd) })
 	return cmd
 }

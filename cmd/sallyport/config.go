@@ -16,14 +16,9 @@ import (
 )
 
 func newConfigCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check, print and describe the configuration file of serve",
-		Long: "Work with the file of 'sallyport serve --config', a SallyportConfiguration of\n" +
-			configv1alpha1.APIVersion + ". Absent fields have their defaults.",
-		Args: cli.NoArguments("choose a subcommand"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := group("config", "Check, print and describe the configuration file of serve",
+		"Work with the file of 'sallyport serve --config', a SallyportConfiguration of\n"+
+			configv1alpha1.APIVersion+". Absent fields have their defaults.")
 	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand(), newConfigSchemaCommand())
 	return cmd
 }

@@ -13,7 +13,6 @@ import (
 
 func newDiffCommand() *cobra.Command {
 	o, output, color := defaultsOptions{Flags: clusterFlags()}, review.OutputDiff, cli.ColorChoices[0]
-	revision := ""
 	cmd := &cobra.Command{
 		Use:   "diff TYPE/NAME | -f FILE",
 		Short: "Show what the PodDefaults of a cluster would change in a pod",
@@ -22,23 +21,17 @@ func newDiffCommand() *cobra.Command {
 			"The API server is asked about each resulting pod by a dry run, with your rights: quotas, LimitRanges,\n" +
 			"classes, ServiceAccounts, policies and its validation may refuse it. A refusal names the fields and what\n" +
 			"has set them. Nothing is written.\n\n" +
-			"With --revision, show how a PodDefault or ClusterPodDefault differs from an earlier revision of it.\n\n" +
 			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else, such as a pod of which it is\n" +
 			"not known whether the API server accepts it.",
 		Example: "  sallyport diff -f pod.yaml\n\n" +
 			"  # what the next pod of a Deployment would get\n" +
-			"  sallyport diff deployment/web -n team-a\n\n" +
-			"  # what has changed since revision 3\n" +
-			"  sallyport diff poddefault/proxy -n team-a --revision 3",
+			"  sallyport diff deployment/web -n team-a",
 		Args:              cli.Arguments(0, 2, "TYPE/NAME, TYPE NAME, or -f FILE"),
 		ValidArgsFunction: o.CompleteWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, review.Outputs), cli.Choice("color", color, cli.ColorChoices))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if revision != "" {
-				return o.diffRevision(cmd, args, revision)
-			}
 			return o.diff(cmd, args, &review.Printer{
 				Out: cmd.OutOrStdout(), Notes: cmd.ErrOrStderr(), Output: output, Color: cli.UseColor(color, cmd.OutOrStdout()),
 			})
@@ -46,9 +39,6 @@ func newDiffCommand() *cobra.Command {
 	}
 	o.addFlags(cmd, "pods or workloads")
 	o.addServerFlag(cmd)
-	cli.AddFlagGroup(cmd, "Input", func() {
-		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of a revision of TYPE/NAME, a PodDefault or ClusterPodDefault, to compare it with")
-	})
 	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVarP(&output, "output", "o", output,
 			"`format` of the output: what changed and why (diff), the resulting pod (yaml, json), the JSON Patch (patch), or the AdmissionReview (review)")
@@ -69,20 +59,4 @@ func (o *defaultsOptions) diff(cmd *cobra.Command, args []string, printer *revie
 		return err
 	}
 	return deniedStatus(trial.Diff(cmd.Context(), objects, printer))
-}
-
-func (o *defaultsOptions) diffRevision(cmd *cobra.Command, args []string, revision string) error {
-	if len(args) != 1 || len(o.files) > 0 {
-		return errors.New("--revision needs poddefault/NAME or clusterpoddefault/NAME, and no file")
-	}
-	revised := revisedOptions{Flags: o.Flags}
-	r, err := revised.read(cmd, args[0])
-	if err != nil {
-		return err
-	}
-	one, err := r.Revision(revision)
-	if err != nil {
-		return err
-	}
-	return r.PrintDiff(cmd.OutOrStdout(), one)
 }

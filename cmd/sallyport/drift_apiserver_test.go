@@ -94,7 +94,7 @@ func TestARestartIntoAFailureIsRefusedOnARealAPIServer(t *testing.T) {
 			if tc.quota != nil {
 				fillQuota(t, clients, namespace, tc.quota)
 			}
-			args := append([]string{"drift", "-n", namespace, "--restart", "--yes", "--dry-run", "--kubeconfig", sallyporttest.Kubeconfig(t, tc.config)}, tc.args...)
+			args := append([]string{"rollout", "restart", "-n", namespace, "--yes", "--dry-run", "--kubeconfig", sallyporttest.Kubeconfig(t, tc.config)}, tc.args...)
 			got := sallyport(t, args...)
 			if got.status != tc.status {
 				t.Errorf("status %d, want %d", got.status, tc.status)

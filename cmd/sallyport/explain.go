@@ -150,8 +150,8 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 		if e.Unknown != "" {
 			unknown++
 		}
-		if output == "json" {
-			return e.PrintJSON(cmd.OutOrStdout())
+		if output != "text" {
+			return e.PrintAs(cmd.OutOrStdout(), output)
 		}
 		return e.PrintText(cmd.OutOrStdout())
 	})

@@ -14,18 +14,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
+// everyCommand calls visit for each of our commands.
+func everyCommand(visit func(*cobra.Command)) {
+	commands := []*cobra.Command{newCommand()}
+	for i := 0; i < len(commands); i++ {
+		commands = append(commands, commands[i].Commands()...)
+		commands[i].InitDefaultHelpFlag()
+		visit(commands[i])
+	}
+}
+
 // everyFlag calls visit for each flag of our commands.
 func everyFlag(visit func(cmd *cobra.Command, flag *pflag.Flag)) {
-	root := newCommand()
-	commands := append([]*cobra.Command{root}, root.Commands()...)
-	for i := 0; i < len(commands); i++ {
-		cmd := commands[i]
-		if i > 0 {
-			commands = append(commands, cmd.Commands()...)
-		}
-		cmd.InitDefaultHelpFlag()
-		cmd.Flags().VisitAll(func(flag *pflag.Flag) { visit(cmd, flag) })
-	}
+	everyCommand(func(cmd *cobra.Command) { cmd.Flags().VisitAll(func(flag *pflag.Flag) { visit(cmd, flag) }) })
 }
 
 func TestUsageOfEveryFlagIsOfOneStyle(t *testing.T) {
@@ -102,29 +103,58 @@ func TestHelpWithoutACommandListsThem(t *testing.T) {
 	}
 }
 
-// TestExamplesUseFlagsThatExist parses the examples in the help as command lines.
-func TestExamplesUseFlagsThatExist(t *testing.T) {
-	examples := 0
+// TestHelpFitsAScreen has the groups in their order, in 50 lines of at most 120 characters.
+func TestHelpFitsAScreen(t *testing.T) {
+	help := sallyport(t, "--help").wantOK(t)
+	if lines := strings.Count(help, "\n"); lines > 50 {
+		t.Errorf("%d lines:\n%s", lines, help)
+	}
+	at := 0
+	for _, title := range []string{"Before you apply", "In a cluster", "PodDefaults", "Servers", "Authors", "Other commands"} {
+		next := strings.Index(help[at:], "\n"+title+":\n  ")
+		if next < 0 {
+			t.Fatalf("%q is not there, or in another order:\n%s", title, help)
+		}
+		at += next
+	}
 	for _, cmd := range newCommand().Commands() {
+		if cmd.GroupID == "" || len(cmd.Short) > 100 {
+			t.Errorf("%s: group %q, %q", cmd.Name(), cmd.GroupID, cmd.Short)
+		}
+	}
+}
+
+// quoted is an argument with spaces.
+var quoted = regexp.MustCompile(`'[^']*'`)
+
+// TestExamplesUseFlagsThatExist parses the examples in the help as command lines. Each command that does something has one.
+func TestExamplesUseFlagsThatExist(t *testing.T) {
+	everyCommand(func(cmd *cobra.Command) {
+		own := 0
 		example := strings.ReplaceAll(cmd.Example, "\\\n", " ")
 		for line := range strings.Lines(example) {
 			for part := range strings.SplitSeq(line, "|") {
-				words := strings.Fields(part)
+				part, _, _ = strings.Cut(part, " > ")
+				words := strings.Fields(quoted.ReplaceAllString(part, "quoted"))
 				if len(words) < 2 || words[0] != "sallyport" {
 					continue
 				}
-				examples++
 				found, rest, err := newCommand().Find(words[1:])
 				if err == nil {
 					err = found.ParseFlags(rest)
 				}
-				if err != nil || found.Name() != cmd.Name() {
+				if err == nil {
+					err = found.ValidateArgs(found.Flags().Args())
+				}
+				if err != nil {
 					t.Errorf("%s: %v", part, err)
+				} else if found.CommandPath() == cmd.CommandPath() {
+					own++
 				}
 			}
 		}
-	}
-	if examples < 8 {
-		t.Errorf("only %d examples", examples)
-	}
+		if own == 0 && !cmd.HasSubCommands() {
+			t.Errorf("%s has no example of its own:\n%s", cmd.CommandPath(), cmd.Example)
+		}
+	})
 }

@@ -124,10 +124,12 @@ func TestProblemsInTheCommandLineSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no object to roll back":                     {[]string{"rollback"}, []string{"sallyport rollback takes one argument, poddefault/NAME or clusterpoddefault/NAME, but got 0 arguments"}},
+		"no object to roll back":                     {[]string{"rollout", "undo"}, []string{"sallyport rollout undo takes one argument, poddefault/NAME or clusterpoddefault/NAME, but got 0 arguments"}},
 		"too many objects":                           {[]string{"preview", "a", "b", "c"}, []string{"but got 3 arguments"}},
 		"a command that is almost right":             {[]string{"serv"}, []string{"Did you mean this?\n      serve"}},
 		"a command that does not exist":              {[]string{"reviews"}, []string{`unknown command "reviews"`, "Did you mean this?", "review"}},
+		"the name of an older command":               {[]string{"rollback"}, []string{`unknown command "rollback"`, "Did you mean this?", "rollout"}},
+		"a subcommand that does not exist":           {[]string{"rollout", "rollback"}, []string{`unknown command "rollback" for "sallyport rollout"`, "status or undo"}},
 		"a flag that does not exist":                 {[]string{"review", "--within", "x"}, []string{"--within", "see 'sallyport review --help'"}},
 		"a file without -f":                          {[]string{"review", "pod.yaml"}, []string{`"pod.yaml"`, "with -f"}},
 		"an argument of serve":                       {[]string{"serve", "x"}, []string{`"x"`, "flags"}},

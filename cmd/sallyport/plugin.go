@@ -40,7 +40,10 @@ func setTitle(cmd *cobra.Command, title string) {
 	cmd.Annotations[cobra.CommandDisplayNameAnnotation] = title
 	var retitle func(*cobra.Command)
 	retitle = func(c *cobra.Command) {
-		c.Example = strings.ReplaceAll(c.Example, "sallyport "+c.Name(), title+" "+c.Name())
+		for _, of := range cmd.Commands() {
+			c.Example = strings.ReplaceAll(c.Example, "sallyport "+of.Name(), title+" "+of.Name())
+			c.Long = strings.ReplaceAll(c.Long, "'sallyport "+of.Name(), "'"+title+" "+of.Name())
+		}
 		for _, sub := range c.Commands() {
 			retitle(sub)
 		}

@@ -28,4 +28,9 @@ func TestThePluginKnowsItsNames(t *testing.T) {
 		strings.Contains(stdout.String(), "kubectl kubectl") {
 		t.Errorf("status %d\n%s%s", status, stdout.String(), stderr.String())
 	}
+	stdout.Reset()
+	if status := runAs(t.Context(), "kubectl sallyport", []string{"rollout", "diff", "--help"}, strings.NewReader(""), &stdout, &stderr); status != exitOK ||
+		!strings.Contains(stdout.String(), "\n  kubectl sallyport rollout diff poddefault/proxy") || !strings.Contains(stdout.String(), "'kubectl sallyport diff' shows") {
+		t.Errorf("status %d\n%s%s", status, stdout.String(), stderr.String())
+	}
 }

@@ -93,7 +93,7 @@ func TestCommandsAskPodSecurityOnARealAPIServer(t *testing.T) {
 	if _, err := clients.CoreV1().Pods("secured").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	got := sallyport(t, "drift", "-n", "secured", "--restart", "--yes", "--kubeconfig", kubeconfig)
+	got := sallyport(t, "rollout", "restart", "-n", "secured", "--yes", "--kubeconfig", kubeconfig)
 	if got.status != exitError || !strings.Contains(got.stderr, "not restarted: its new pods would be refused by PodSecurity") {
 		t.Errorf("drift: %+v", got)
 	}
@@ -109,7 +109,7 @@ func TestCommandsAskPodSecurityOnARealAPIServer(t *testing.T) {
 	if _, err := clients.AppsV1().Deployments("secured").UpdateStatus(t.Context(), after, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := sallyport(t, "drift", "-n", "secured", "--restart", "--yes", "--kubeconfig", kubeconfig); got.status != exitError || !strings.Contains(got.stderr, "its pods cannot be created: exceeded quota: few") {
+	if got := sallyport(t, "rollout", "restart", "-n", "secured", "--yes", "--kubeconfig", kubeconfig); got.status != exitError || !strings.Contains(got.stderr, "its pods cannot be created: exceeded quota: few") {
 		t.Errorf("drift of pods that cannot be created: %+v", got)
 	}
 }

@@ -131,14 +131,12 @@ func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
 		stdin string
 		texts []string
 	}{
-		"no file":                          {[]string{"--mode", "policy"}, "", []string{"--mode policy requires -f"}},
-		"an unknown mode":                  {[]string{"--mode", "webhooks"}, "", []string{"--mode"}},
-		"a file for another mode":          {[]string{"--service", service, "-f", "-"}, "", []string{"-f requires --mode policy"}},
-		"flags of a server":                {[]string{"--mode", "policy", "-f", "-", "--service", service, "--part", "crd"}, "", []string{"--service cannot be used with --mode policy", "--part cannot"}},
-		"stdin twice":                      {[]string{"--mode", "policy", "-f", "-", "-f", "-"}, "", []string{"- is named more than once"}},
-		"no object":                        {[]string{"--mode", "policy", "-f", "-"}, "apiVersion: v1\nkind: List\nitems: []\n", []string{"there is no PodDefault"}},
-		"a name that is not a container's": {[]string{"--mode", "policy", "-f", "testdata/poddefaults.yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: [A b]}}]\n")}, "", []string{"meshContainers[0]"}},
-		"several objects and fields": {[]string{"--mode", "policy", "-f", "-"},
+		"no file":                          {nil, "", []string{"-f is required"}},
+		"a file by its place":              {[]string{"testdata/poddefaults.yaml"}, "", []string{"with -f"}},
+		"stdin twice":                      {[]string{"-f", "-", "-f", "-"}, "", []string{"- is named more than once"}},
+		"no object":                        {[]string{"-f", "-"}, "apiVersion: v1\nkind: List\nitems: []\n", []string{"there is no PodDefault"}},
+		"a name that is not a container's": {[]string{"-f", "testdata/poddefaults.yaml", "--config", configured(t, "webhooks: [{name: poddefault, settings: {meshContainers: [A b]}}]\n")}, "", []string{"meshContainers[0]"}},
+		"several objects and fields": {[]string{"-f", "-"},
 			header + "metadata: {name: a, namespace: team}\nspec: {selector: {}, priorityClassName: x, conflictPolicy: Skip, env: [{name: A, value: s3cret}]}\n---\n" +
 				header + "metadata: {name: b, namespace: team}\nspec: {selector: {}, substitute: true, env: [{name: A, value: '2'}]}\n---\n" +
 				"apiVersion: sallyport.io/v1alpha1\nkind: ClusterPodDefault\nmetadata: {name: c}\nspec: {selector: {}}\n---\n" +
@@ -149,7 +147,7 @@ func TestPoliciesAreRefusedForEveryReasonAtOnce(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := sallyportWith(t, test.stdin, append([]string{"manifests"}, test.args...)...)
+			r := sallyportWith(t, test.stdin, append([]string{"export"}, test.args...)...)
 			r.wantError(t, test.texts...)
 			if strings.Contains(r.stderr, "s3cret") {
 				t.Errorf("stderr has a value:\n%s", r.stderr)
@@ -233,7 +231,7 @@ func (w *policyWorld) review(pods []*corev1.Pod) map[string]*corev1.Pod {
 		in.Write(encoded(w.rapid, pod))
 		in.WriteString("\n---\n")
 	}
-	r := sallyportWith(w.t, in.String(), "review", "-f", "-", "--with", w.file, "--webhook", poddefault.Name, "--allow-unknown", "-o", "json")
+	r := sallyportWith(w.t, in.String(), "review", "-f", "-", "--with", w.file, "--only", poddefault.Name, "--allow-unknown", "-o", "json")
 	if r.status != exitOK && r.status != exitDenied {
 		w.rapid.Fatalf("review: status %d: %s", r.status, r.stderr)
 	}

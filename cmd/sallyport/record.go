@@ -29,7 +29,7 @@ type recordOptions struct {
 func newRecordCommand() *cobra.Command {
 	o := recordOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
-		Use:   "record [-o FILE] [--for DURATION]",
+		Use:   "record [--to-file FILE] [--for DURATION]",
 		Short: "Fetch the latest reviews that the servers keep in memory, for replay",
 		Long: "Record reads the latest reviews from all replicas of the server, ordered by time. The server keeps them in\n" +
 			"memory if recording.recentReviews is set in its configuration, without values of environment variables,\n" +
@@ -39,12 +39,12 @@ func newRecordCommand() *cobra.Command {
 			"credentials of your kubeconfig; with --as-service-account, a ten-minute token instead.\n\n" +
 			"Exit status: 0 all replicas answered, 1 one did not. The reviews of the others are written.",
 		Example: "  # the latest reviews, for sallyport replay -f reviews.jsonl\n" +
-			"  sallyport record -o reviews.jsonl\n\n" +
+			"  sallyport record --to-file reviews.jsonl\n\n" +
 			"  # also those of the next five minutes\n" +
-			"  sallyport record --for 5m -o reviews.jsonl\n\n" +
+			"  sallyport record --for 5m --to-file reviews.jsonl\n\n" +
 			"  # without sending your own token\n" +
 			"  sallyport record --as-service-account sallyport-system/reader",
-		Args:    cli.NoArguments("name the file to write by -o"),
+		Args:    cli.NoArguments("name the file to write with --to-file"),
 		PreRunE: func(*cobra.Command, []string) error { return o.validate() },
 		RunE:    cli.Interruptible(o.run),
 	}
@@ -59,9 +59,9 @@ func newRecordCommand() *cobra.Command {
 	})
 	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.DurationVar(&o.For, "for", 0, "also write reviews recorded within this `duration`, ordered by time within each 2 seconds; 0 to read once")
-		flags.StringVarP(&o.output, "output", "o", "-", "`file` to write, one review a line; - for stdout")
+		flags.StringVar(&o.output, "to-file", "-", "`file` to write, one review a line; - for stdout")
 	})
-	cli.CompleteFiles(cmd, "output", "jsonl")
+	cli.CompleteFiles(cmd, "to-file", "jsonl")
 	cli.CompleteFiles(cmd, "ca-file")
 	return cmd
 }

@@ -97,8 +97,8 @@ func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 		return err
 	}
 	print := result.Print
-	if o.output == "json" {
-		print = func(out io.Writer) error { return cli.PrintJSON(out, result) }
+	if o.output != "text" {
+		print = func(out io.Writer) error { return cli.PrintAs(out, o.output, result) }
 	}
 	if err := errors.Join(print(cmd.OutOrStdout()), err); err != nil {
 		return err

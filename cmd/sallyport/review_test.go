@@ -214,13 +214,13 @@ func TestOnlyOperationsThatAWebhookHasRulesForReachIt(t *testing.T) {
 
 func TestWebhooksAreChosenByName(t *testing.T) {
 	with := file(t, "with.yaml", podDefaultYAML)
-	out := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with, "--webhook", poddefault.Name).wantOK(t)
+	out := sallyportWith(t, matchingYAML, "review", "-f", "-", "--with", with, "--only", poddefault.Name).wantOK(t)
 	if !strings.Contains(out, "HTTP_PROXY") {
 		t.Errorf("printed\n%s", out)
 	}
 	// Names are checked before any file is read.
-	sallyport(t, "review", "-f", "not-there.yaml", "--webhook", "poddefaults").want(t, exitError, "",
-		"sallyport: --webhook \"poddefaults\": choose poddefault.sallyport.io, excluded.poddefault.sallyport.io or author.poddefault.sallyport.io\n")
+	sallyport(t, "review", "-f", "not-there.yaml", "--only", "poddefaults").want(t, exitError, "",
+		"sallyport: --only \"poddefaults\": choose poddefault.sallyport.io, excluded.poddefault.sallyport.io or author.poddefault.sallyport.io\n")
 }
 
 func TestFlagsThatAreWrongAreAllNamed(t *testing.T) {

@@ -52,7 +52,7 @@ webhooks:
   sideEffects: NoneOnDryRun
   admissionReviewVersions: [v1]
 `
-	chained := sallyportWith(t, request, "chain", "projectrequests", "-f", "-", "--with", file(t, "chain.yaml", readFile(t, with)+configuration), "--as", "alice")
+	chained := sallyportWith(t, request, "chain", "projectrequests", "--list", "-f", "-", "--with", file(t, "chain.yaml", readFile(t, with)+configuration), "--as", "alice")
 	if chained.status != exitOK || !strings.Contains(chained.stdout, "projectlimit.sallyport.io") {
 		t.Errorf("chain: %+v", chained)
 	}

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -87,17 +90,90 @@ func (o *revisedOptions) said(cmd *cobra.Command, format string, args ...any) er
 	return err
 }
 
-func newHistoryCommand() *cobra.Command {
+func newRolloutCommand() *cobra.Command {
+	cmd := group("rollout", "Follow, promote and undo changes of a PodDefault",
+		"Changes of a PodDefault or ClusterPodDefault reach new pods in the steps of its spec.rollout, and each\n"+
+			"change is kept as a revision. TYPE is poddefault or clusterpoddefault; NAME alone is a PodDefault.")
+	cmd.AddCommand(newRolloutStatusCommand(), newRolloutHistoryCommand(), newRolloutDiffCommand(), newRolloutPromoteCommand(),
+		newRolloutAbortCommand(), newRolloutUndoCommand(), newRolloutRestartCommand())
+	return cmd
+}
+
+func newRolloutStatusCommand() *cobra.Command {
+	o, output, watch, timeout := revisedOptions{Flags: clusterFlags()}, "", false, time.Duration(0)
+	cmd := o.command(&cobra.Command{
+		Use:   "status TYPE/NAME",
+		Short: "Show how far a rollout has got",
+		Long: "Show which step the rollout of a PodDefault or ClusterPodDefault has reached, and how many running pods have\n" +
+			"its current revision. Steps may hold for hours, so the command waits for the end only with --watch.\n\n" +
+			"Exit status: 0 the rollout is complete or in progress, 2 it is aborted or unhealthy, 1 anything else, such\n" +
+			"as a --timeout.",
+		Example: "  sallyport rollout status poddefault/proxy -n team-a\n\n" +
+			"  # wait until all new pods get the change\n" +
+			"  sallyport rollout status poddefault/proxy -n team-a --watch --timeout 1h",
+		PreRunE: func(*cobra.Command, []string) error {
+			err := cli.Choice("output", output, cli.TextOrJSON)
+			if timeout < 0 || timeout > 0 && !watch {
+				err = errors.Join(err, errors.New("--timeout requires --watch, and must not be negative"))
+			}
+			return err
+		},
+	}, false, nil)
+	cmd.RunE = cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if timeout > 0 {
+			var stop context.CancelFunc
+			ctx, stop = context.WithTimeout(ctx, timeout)
+			defer stop()
+		}
+		cmd.SetContext(ctx)
+		for last := ""; ; {
+			r, err := o.read(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			state := r.RolloutState()
+			line, ended := state.Line(), !watch || state.Complete() || state.Aborted()
+			switch {
+			case output != "text" && ended:
+				err = cli.PrintAs(cmd.OutOrStdout(), output, state)
+			case output == "text" && (ended || line != last):
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+			}
+			switch {
+			case err != nil:
+				return err
+			case ended && (state.Aborted() || state.Unhealthy != ""):
+				return exitStatus(exitFound)
+			case ended:
+				return nil
+			}
+			last = line
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("the rollout has not ended: %s", line)
+			case <-time.After(2 * time.Second):
+			}
+		}
+	})
+	cli.AddFlagGroup(cmd, "Waiting", func() {
+		cmd.Flags().BoolVarP(&watch, "watch", "w", false, "repeat until it ends or is interrupted")
+		cmd.Flags().DurationVar(&timeout, "timeout", 0, "with --watch: maximum `duration` to wait; 0 waits without a limit")
+	})
+	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
+	return cmd
+}
+
+func newRolloutHistoryCommand() *cobra.Command {
 	o, revision := revisedOptions{Flags: clusterFlags()}, ""
 	cmd := o.command(&cobra.Command{
 		Use:   "history TYPE/NAME",
 		Short: "List the revisions of a PodDefault, or show the spec of one",
 		Long: "List the recorded revisions of a PodDefault or ClusterPodDefault, which of them is current or stable, and\n" +
-			"the state of a rollout. TYPE is poddefault or clusterpoddefault.\n\n" +
+			"the state of a rollout.\n\n" +
 			"Exit status: 0 success, 1 error.",
-		Example: "  sallyport history poddefault/proxy -n team-a\n\n" +
+		Example: "  sallyport rollout history poddefault/proxy -n team-a\n\n" +
 			"  # what revision 3 adds to pods\n" +
-			"  sallyport history poddefault/proxy -n team-a --revision 3",
+			"  sallyport rollout history poddefault/proxy -n team-a --revision 3",
 	}, false, func(cmd *cobra.Command, r *injection.Revised) error {
 		if revision == "" {
 			return r.PrintHistory(cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -109,23 +185,48 @@ func newHistoryCommand() *cobra.Command {
 		return injection.PrintRevision(cmd.OutOrStdout(), one)
 	})
 	cli.AddFlagGroup(cmd, "Output", func() {
-		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision to show, or the first digits of its name")
+		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to all, in a table")
 	})
 	return cmd
 }
 
-func newRollbackCommand() *cobra.Command {
+func newRolloutDiffCommand() *cobra.Command {
+	o, revision := revisedOptions{Flags: clusterFlags()}, ""
+	cmd := o.command(&cobra.Command{
+		Use:   "diff TYPE/NAME",
+		Short: "Show how a PodDefault differs from an earlier revision",
+		Long: "Show how a PodDefault or ClusterPodDefault differs from an earlier revision of it, as a unified diff. Nothing\n" +
+			"is printed if it does not differ. 'sallyport diff' shows what PodDefaults change in a pod.\n\n" +
+			"Exit status: 0 success, 1 error.",
+		Example: "  # the last change\n" +
+			"  sallyport rollout diff poddefault/proxy -n team-a\n\n" +
+			"  # all changes since revision 3\n" +
+			"  sallyport rollout diff poddefault/proxy -n team-a --revision 3",
+	}, false, func(cmd *cobra.Command, r *injection.Revised) error {
+		one, err := r.Revision(revision)
+		if err != nil {
+			return err
+		}
+		return r.PrintDiff(cmd.OutOrStdout(), one)
+	})
+	cli.AddFlagGroup(cmd, "Input", func() {
+		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to the latest one before the current")
+	})
+	return cmd
+}
+
+func newRolloutUndoCommand() *cobra.Command {
 	o, to, now := revisedOptions{Flags: clusterFlags()}, "", false
 	cmd := o.command(&cobra.Command{
-		Use:   "rollback TYPE/NAME",
+		Use:   "undo TYPE/NAME",
 		Short: "Give a PodDefault the spec of an earlier revision",
 		Long: "Give a PodDefault or ClusterPodDefault the spec of an earlier revision. Its description, rollout and limit\n" +
-			"of revisions stay. If it has a rollout, the steps apply to this change too, unless you give --now. A rollback\n" +
-			"to the stable revision ends a rollout. The output says which revision new pods get.\n\n" +
+			"of revisions stay. If it has a rollout, the steps apply to this change too, unless you give --now. A change\n" +
+			"back to the stable revision ends a rollout. The output says which revision new pods get.\n\n" +
 			"Exit status: 0 success, 1 error.",
 		Example: "  # undo the last change, for all new pods at once\n" +
-			"  sallyport rollback poddefault/proxy -n team-a --now\n\n" +
-			"  sallyport rollback clusterpoddefault/proxy --to-revision 3 --dry-run",
+			"  sallyport rollout undo poddefault/proxy -n team-a --now\n\n" +
+			"  sallyport rollout undo clusterpoddefault/proxy --to-revision 3 --dry-run",
 	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
 		one, err := r.Revision(to)
 		if err != nil {
@@ -147,7 +248,7 @@ func newRollbackCommand() *cobra.Command {
 	return cmd
 }
 
-func newPromoteCommand() *cobra.Command {
+func newRolloutPromoteCommand() *cobra.Command {
 	o, full, force := revisedOptions{Flags: clusterFlags()}, false, false
 	cmd := o.command(&cobra.Command{
 		Use:   "promote TYPE/NAME",
@@ -155,11 +256,11 @@ func newPromoteCommand() *cobra.Command {
 		Long: "Promote the rollout of a PodDefault or ClusterPodDefault to its next step without waiting. It is refused while\n" +
 			"the condition RolloutHealthy is False, unless you override it with --force.\n\n" +
 			"Exit status: 0 success, 1 error.",
-		Example: "  sallyport promote poddefault/proxy -n team-a\n\n" +
+		Example: "  sallyport rollout promote poddefault/proxy -n team-a\n\n" +
 			"  # skip the other steps\n" +
-			"  sallyport promote poddefault/proxy -n team-a --full\n\n" +
+			"  sallyport rollout promote poddefault/proxy -n team-a --full\n\n" +
 			"  # although pods with the new revision fail\n" +
-			"  sallyport promote clusterpoddefault/proxy --force",
+			"  sallyport rollout promote clusterpoddefault/proxy --force",
 	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
 		step, overridden, err := r.Promote(cmd.Context(), full, force)
 		if err != nil {
@@ -181,7 +282,7 @@ func newPromoteCommand() *cobra.Command {
 	return cmd
 }
 
-func newAbortCommand() *cobra.Command {
+func newRolloutAbortCommand() *cobra.Command {
 	o := revisedOptions{Flags: clusterFlags()}
 	return o.command(&cobra.Command{
 		Use:   "abort TYPE/NAME",
@@ -189,7 +290,7 @@ func newAbortCommand() *cobra.Command {
 		Long: "Stop the rollout of a PodDefault or ClusterPodDefault: all new pods get the stable revision. The spec stays,\n" +
 			"and so do existing pods. The next change starts another rollout.\n\n" +
 			"Exit status: 0 success, 1 error.",
-		Example: "  sallyport abort poddefault/proxy -n team-a",
+		Example: "  sallyport rollout abort poddefault/proxy -n team-a",
 	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
 		if err := r.Abort(cmd.Context()); err != nil {
 			return err

@@ -130,31 +130,35 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 		}
 	}
 	short := func(account string) string { return revision.Short(names[account]) }
-	if got := on(0, "history", "poddefault/proxy"); strings.Contains(got, names["one"]) {
+	if got := on(0, "rollout", "history", "poddefault/proxy"); strings.Contains(got, names["one"]) {
 		t.Errorf("whole names:\n%s", got)
 	}
-	has(on(0, "history", "poddefault/proxy"), short("one"), "stable\n", short("two"), "step 1 of 2\n")
-	has(on(0, "history", "proxy", "--revision", names["one"][:7]), "serviceAccountName: one\n")
-	has(on(0, "history", "proxy", "--revision", "1"), "serviceAccountName: one\n")
-	has(on(0, "diff", "poddefault/proxy", "--revision", names["one"]), "\n-  serviceAccountName: one\n+  serviceAccountName: two\n")
-	has(on(1, "history", "proxy", "--revision", "7"), "has no revision 7; it has 2 ("+short("two")+"), 1 ("+short("one")+")")
-	has(on(1, "diff", "proxy", "--revision", "0123456789"), "has no revision 0123456789; it has 2 (")
-	has(on(1, "rollback", "proxy", "--to-revision", "3"), "has no revision 3; it has 2 (")
-	has(on(1, "rollback", "proxy", "--to-revision", "one"), "has no revision one; it has 2 (")
-	has(on(1, "history", "poddefault/none"), "there is no PodDefault none in the namespace default")
-	has(on(1, "history", "pod/proxy"), "expected poddefault/NAME or clusterpoddefault/NAME")
-	has(on(1, "abort", "clusterpoddefault/none"), "there is no ClusterPodDefault none")
-	has(on(1, "diff", "--revision", "1", "-f", kubeconfig), "--revision needs poddefault/NAME")
+	has(on(0, "rollout", "history", "poddefault/proxy"), short("one"), "stable\n", short("two"), "step 1 of 2\n")
+	has(on(0, "rollout", "history", "proxy", "--revision", names["one"][:7]), "serviceAccountName: one\n")
+	has(on(0, "rollout", "history", "proxy", "--revision", "1"), "serviceAccountName: one\n")
+	has(on(0, "rollout", "diff", "poddefault/proxy", "--revision", names["one"]), "\n-  serviceAccountName: one\n+  serviceAccountName: two\n")
+	has(on(1, "rollout", "history", "proxy", "--revision", "7"), "has no revision 7; it has 2 ("+short("two")+"), 1 ("+short("one")+")")
+	has(on(1, "rollout", "diff", "proxy", "--revision", "0123456789"), "has no revision 0123456789; it has 2 (")
+	has(on(1, "rollout", "undo", "proxy", "--to-revision", "3"), "has no revision 3; it has 2 (")
+	has(on(1, "rollout", "undo", "proxy", "--to-revision", "one"), "has no revision one; it has 2 (")
+	has(on(1, "rollout", "history", "poddefault/none"), "there is no PodDefault none in the namespace default")
+	has(on(1, "rollout", "history", "pod/proxy"), "expected poddefault/NAME or clusterpoddefault/NAME")
+	has(on(1, "rollout", "abort", "clusterpoddefault/none"), "there is no ClusterPodDefault none")
+	has(on(0, "rollout", "diff", "poddefault/proxy"), "\n-  serviceAccountName: one\n+  serviceAccountName: two\n")
+	has(on(0, "rollout", "status", "poddefault/proxy"), "PodDefault default/proxy: revision "+short("two")+": step 1 of 2; other new pods get revision "+short("one")+"\n")
+	has(on(0, "rollout", "status", "poddefault/proxy", "-o", "yaml"), "object: PodDefault default/proxy\n", "stableRevision: "+names["one"]+"\n", "step: 1\n", "steps: 2\n")
+	has(on(1, "rollout", "status", "poddefault/proxy", "--watch", "--timeout", "1s"), "the rollout has not ended: PodDefault default/proxy: revision "+short("two"))
+	has(on(1, "rollout", "status", "poddefault/proxy", "--timeout", "1s"), "--timeout requires --watch")
 
-	has(on(0, "promote", "poddefault/proxy", "--dry-run"), "promoted to step 2 (dry run)")
+	has(on(0, "rollout", "promote", "poddefault/proxy", "--dry-run"), "promoted to step 2 (dry run)")
 	if get().Spec.Rollout.Promotion != nil {
 		t.Error("a dry run writes")
 	}
-	has(on(0, "promote", "poddefault/proxy"), "promoted to step 2\n")
+	has(on(0, "rollout", "promote", "poddefault/proxy"), "promoted to step 2\n")
 	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step == nil || *p.Step != 2 {
 		t.Errorf("promotion: %+v", p)
 	}
-	has(on(0, "promote", "poddefault/proxy", "--full"), "promoted to all new pods\n")
+	has(on(0, "rollout", "promote", "poddefault/proxy", "--full"), "promoted to all new pods\n")
 	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step != nil {
 		t.Errorf("full promotion: %+v", p)
 	}
@@ -182,51 +186,52 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch(`{"status":{"conditions":%s}}`, condition)
-	has(on(1, "promote", "poddefault/proxy"), "is not promoted while RolloutHealthy is False: 3 of 4 fail. With --force it is")
-	has(on(0, "promote", "poddefault/proxy", "--force"), "promoted to step 2, which overrides RolloutHealthy: 3 of 4 fail\n")
+	has(on(1, "rollout", "promote", "poddefault/proxy"), "is not promoted while RolloutHealthy is False: 3 of 4 fail. With --force it is")
+	has(on(0, "rollout", "promote", "poddefault/proxy", "--force"), "promoted to step 2, which overrides RolloutHealthy: 3 of 4 fail\n")
 	if p := get().Spec.Rollout.Promotion; p == nil || !p.Force {
 		t.Errorf("forced promotion: %+v", p)
 	}
-	has(on(0, "abort", "poddefault/proxy"), "rollout aborted\n")
+	has(on(0, "rollout", "abort", "poddefault/proxy"), "rollout aborted\n")
 	if got := get().Spec.Rollout; got.AbortedRevision != names["two"] || got.Promotion != nil {
 		t.Errorf("aborted: %+v", got)
 	}
-	has(on(0, "history", "poddefault/proxy"), "aborted\n", "RolloutHealthy: False: 3 of 4 fail")
-	has(on(1, "promote", "poddefault/proxy"), "is aborted")
+	has(on(0, "rollout", "history", "poddefault/proxy"), "aborted\n", "RolloutHealthy: False: 3 of 4 fail")
+	has(on(2, "rollout", "status", "poddefault/proxy", "--watch"), "aborted; other new pods get revision "+short("one"), "; RolloutHealthy is False: 3 of 4 fail\n")
+	has(on(1, "rollout", "promote", "poddefault/proxy"), "is aborted")
 
-	has(on(0, "rollback", "poddefault/proxy"), "rolled back to revision 1; it is the stable revision, so all new pods get it, and the rollout ends\n")
+	has(on(0, "rollout", "undo", "poddefault/proxy"), "rolled back to revision 1; it is the stable revision, so all new pods get it, and the rollout ends\n")
 	if got := get(); got.Spec.ServiceAccountName != "one" || got.Spec.Desc != "text" || len(got.Spec.Rollout.Steps) != 2 ||
 		got.Spec.Rollout.Promotion != nil || got.Spec.Rollout.AbortedRevision != "" {
 		t.Errorf("rolled back: %+v", got.Spec)
 	}
-	has(on(0, "rollback", "poddefault/proxy"), "rolled back to revision 2; new pods outside of step 1 of 2 still get revision 1 ("+short("one")+"): complete the steps with 'promote --full'\n")
+	has(on(0, "rollout", "undo", "poddefault/proxy"), "rolled back to revision 2; new pods outside of step 1 of 2 still get revision 1 ("+short("one")+"): complete the steps with 'rollout promote --full'\n")
 	patch(`{"spec":{"serviceAccountName":"one"}}`)
-	has(on(0, "rollback", "poddefault/proxy", "--to-revision", "2", "--now"), "rolled back to revision 2; all new pods get it once the server has completed its rollout")
+	has(on(0, "rollout", "undo", "poddefault/proxy", "--to-revision", "2", "--now"), "rolled back to revision 2; all new pods get it once the server has completed its rollout")
 	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step != nil {
 		t.Errorf("promotion of a rollback: %+v", p)
 	}
 	patch(`{"spec":{"serviceAccountName":"one"}}`)
-	has(on(0, "rollback", "poddefault/proxy", "--to-revision", "1"), "is at revision 1 already")
-	has(on(1, "abort", "poddefault/proxy"), "no rollout is in progress")
+	has(on(0, "rollout", "undo", "poddefault/proxy", "--to-revision", "1"), "is at revision 1 already")
+	has(on(1, "rollout", "abort", "poddefault/proxy"), "no rollout is in progress")
 	patch(`{"spec":{"rollout":null}}`)
-	has(on(1, "promote", "poddefault/proxy"), "has no spec.rollout")
+	has(on(1, "rollout", "promote", "poddefault/proxy"), "has no spec.rollout")
 
 	// What only claims to be a revision is told, and not used.
 	forged := revision.New(owner, "default", []byte(`{"serviceAccountName":"evil"}`), 99)
 	forged.Labels[revision.Label], forged.Name = strings.Repeat("ab", 16), "proxy-"+strings.Repeat("ab", 16)
 	post(forged)
-	got := sallyport(t, "history", "proxy", "--kubeconfig", kubeconfig, "-n", "default")
+	got := sallyport(t, "rollout", "history", "proxy", "--kubeconfig", kubeconfig, "-n", "default")
 	has(got.stderr, "PodDefaultRevision default/proxy-abab", "is ignored: its spec is that of revision ")
 	if strings.Contains(got.stdout, "99") {
 		t.Errorf("a forged revision is listed:\n%s", got.stdout)
 	}
-	has(on(1, "rollback", "proxy", "--to-revision", "99"), "has no revision 99; it has 2 (")
+	has(on(1, "rollout", "undo", "proxy", "--to-revision", "99"), "has no revision 99; it has 2 (")
 	// Two names with the same first digits.
 	first, second := sameBeginning(t, minTyped)
 	for i, meaning := range [][]byte{first, second} {
 		post(revision.New(owner, "default", meaning, int64(i+3)))
 	}
-	has(on(1, "rollback", "proxy", "--to-revision", plan.RevisionOf(first)[:minTyped]), "has several revisions whose names begin with ")
+	has(on(1, "rollout", "undo", "proxy", "--to-revision", plan.RevisionOf(first)[:minTyped]), "has several revisions whose names begin with ")
 }
 
 // minTyped is the least number of digits of a name that a user may type.

@@ -14,10 +14,12 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/suite"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 type testOptions struct {
 	suite.Options
+	files              []string
 	run, output, color string
 	verbose            bool
 }
@@ -25,7 +27,7 @@ type testOptions struct {
 func newTestCommand() *cobra.Command {
 	o := testOptions{}
 	cmd := &cobra.Command{
-		Use:   "test FILE|FOLDER ...",
+		Use:   "test -f FILE|FOLDER",
 		Short: "Run test cases for policies, without any cluster",
 		Long: "Test reviews the objects of each case with the webhooks that serve would host, and compares the result\n" +
 			"with the expectations of the case: allowed or denied, warnings, whole objects or parts of them, patches, and\n" +
@@ -33,26 +35,20 @@ func newTestCommand() *cobra.Command {
 			"with.yaml and want.yaml. A broken file does not stop the other cases. See docs/testing.md.\n\n" +
 			"Exit status: 0 all cases passed, 2 a case failed, 1 a case could not run, or its result is unknown.",
 		Example: "  # all suites and cases below a folder\n" +
-			"  sallyport test policies/\n\n" +
+			"  sallyport test -f policies/\n\n" +
 			"  # those about notebooks, each with its time\n" +
-			"  sallyport test policies/ --run notebook -v\n\n" +
+			"  sallyport test -f policies/ --run notebook -v\n\n" +
 			"  # accept the current results: write them to the expected files\n" +
-			"  sallyport test policies/ --update\n\n" +
+			"  sallyport test -f policies/ --update\n\n" +
 			"  # for a pipeline\n" +
-			"  sallyport test policies/ -o junit > results.xml",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("name a suite, or a folder with suites and cases")
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		},
+			"  sallyport test -f policies/ -o junit > results.xml",
+		Args: cli.NoArguments("pass suites, or folders with suites and cases, with -f"),
 		RunE: cli.Interruptible(o.test),
 	}
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Cases", func() {
+		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` with a suite, or folder with suites and cases; may be repeated")
+		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 		flags.StringVar(&o.run, "run", "", "`regexp` of the cases to run, by SUITE/NAME (default all)")
 		flags.BoolVar(&o.FailOnWarnings, "fail-on-warnings", false, "fail a case on a warning that it does not expect")
 		flags.BoolVar(&o.AllowUnknown, "allow-unknown", false, "only warn of a case whose result depends on an object that is missing from its files, such as a PriorityClass")
@@ -68,8 +64,11 @@ func newTestCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, args []string) error {
+func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, _ []string) error {
 	err := errors.Join(cli.Choice("output", o.output, suite.Outputs), cli.Choice("color", o.color, cli.ColorChoices))
+	if len(o.files) == 0 {
+		err = errors.Join(err, errors.New("-f is required: pass a suite, or a folder with suites and cases"))
+	}
 	if o.Parallel < 0 {
 		err = errors.Join(err, errors.New("--parallel must not be negative"))
 	}
@@ -82,7 +81,7 @@ func (o *testOptions) test(ctx context.Context, cmd *cobra.Command, args []strin
 	if err != nil {
 		return err
 	}
-	cases, err := suite.Load(args)
+	cases, err := suite.Load(o.files)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestTestRunsCasesAndItsExitStatusTellsHowTheyEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := sallyport(t, "test", folder)
+		got := sallyport(t, "test", "-f", folder)
 		if got.status != step.want || !strings.Contains(got.stdout, step.says) {
 			t.Errorf("%s: %+v", step.name, got)
 		}
@@ -41,19 +41,19 @@ func TestTestRunsCasesAndItsExitStatusTellsHowTheyEnded(t *testing.T) {
 }
 
 func TestTestSaysWhatIsWrongWithItsFlags(t *testing.T) {
-	got := sallyport(t, "test", examplePolicies, "--run", "(", "--parallel", "-1", "-o", "xml")
+	got := sallyport(t, "test", "-f", examplePolicies, "--run", "(", "--parallel", "-1", "-o", "xml")
 	for _, want := range []string{"--run: error parsing regexp", "--parallel must not be negative", `--output "xml": choose text, json, junit, sarif or github`} {
 		if got.status != exitError || !strings.Contains(got.stderr, want) {
 			t.Errorf("stderr does not say %q: %+v", want, got)
 		}
 	}
-	if got := sallyport(t, "test", examplePolicies, "--run", "zzz"); got.status != exitError || !strings.Contains(got.stderr, `--run "zzz" selects none of 5 cases`) {
+	if got := sallyport(t, "test", "-f", examplePolicies, "--run", "zzz"); got.status != exitError || !strings.Contains(got.stderr, `--run "zzz" selects none of 5 cases`) {
 		t.Errorf("%+v", got)
 	}
-	if got := sallyport(t, "test"); got.status != exitError || !strings.Contains(got.stderr, "name a suite") {
+	if got := sallyport(t, "test"); got.status != exitError || !strings.Contains(got.stderr, "-f is required") {
 		t.Errorf("%+v", got)
 	}
-	if got := sallyport(t, "test", "testdata/none"); got.status != exitError || !strings.Contains(got.stderr, "no such file") {
+	if got := sallyport(t, "test", "-f", "testdata/none"); got.status != exitError || !strings.Contains(got.stderr, "no such file") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -62,7 +62,7 @@ func TestReportsForCINameRulesWithPages(t *testing.T) {
 	for _, args := range [][]string{
 		{"lint", "-f", "../../testdata/manifests", "-o", "sarif"},
 		{"review", "-f", examplePolicies + "/tests/service.yaml", "-f", examplePolicies + "/tests/deployment.yaml", "--webhooks", "*", "-o", "sarif"},
-		{"test", examplePolicies, "-o", "sarif"},
+		{"test", "-f", examplePolicies, "-o", "sarif"},
 	} {
 		got := sallyport(t, args...)
 		report, err := sarif.FromString(got.stdout)

@@ -66,8 +66,8 @@ func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) er
 	}
 	out := cmd.OutOrStdout()
 	err = callmetrics.Watch(ctx, c.Client.Discovery().RESTClient(), o.window, o.watch, cmd.ErrOrStderr(), func(usages []*callmetrics.Usage, window time.Duration) error {
-		if o.output == "json" {
-			return cli.PrintJSON(out, map[string]any{"seconds": window.Seconds(), "usages": usages})
+		if o.output != "text" {
+			return cli.PrintAs(out, o.output, map[string]any{"seconds": window.Seconds(), "usages": usages})
 		}
 		if o.watch && cli.UseColor("auto", out) { // a terminal: overwrite the previous table
 			_, _ = io.WriteString(out, "\x1b[H\x1b[2J")

@@ -14,16 +14,36 @@ import (
 // version is set by the linker in releases.
 var version = ""
 
+// programVersion is what version prints.
+type programVersion struct {
+	// Version is the release, or the version in Go's build info.
+	Version   string `json:"version"`
+	GoVersion string `json:"goVersion"`
+	// Platform is OS/ARCHITECTURE.
+	Platform string `json:"platform"`
+}
+
 func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
+	output := ""
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of sallyport",
-		Args:  cli.NoArguments("omit it"),
+		Example: "  sallyport version\n" +
+			"  sallyport version -o json",
+		Args: cli.NoArguments("omit it"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Choice("output", output, cli.TextOrJSON); err != nil {
+				return err
+			}
+			if output != "text" {
+				return cli.PrintAs(cmd.OutOrStdout(), output, programVersion{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version %s\n", cmd.Root().DisplayName(), versionText())
 			return err
 		},
 	}
+	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
+	return cmd
 }
 
 // versionText is also what cobra prints for --version, after the name of the program. A

@@ -17,58 +17,51 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-func newWebhooksCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "webhooks",
-		Short: "List the ready-made webhooks",
-		Args:  cli.NoArguments("choose a subcommand"),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newWebhooksListCommand())
-	return cmd
+var listOutputs = append(slices.Clone(cli.TextOrJSON), "name")
+
+// readyMade is what the command prints of a webhook.
+type readyMade struct {
+	// Name is the one for --webhooks.
+	Name string `json:"name"`
+	// Default is on or off, or - for a webhook that another program hosts.
+	Default  string   `json:"default"`
+	Does     string   `json:"does"`
+	Requests []string `json:"requests"`
 }
 
-var listOutputs = []string{"table", "name"}
-
-func newWebhooksListCommand() *cobra.Command {
-	output := listOutputs[0]
+func newWebhooksCommand() *cobra.Command {
+	output := ""
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use:   "webhooks",
 		Short: "List the ready-made webhooks",
 		Long: "List the webhooks that serve can host: the name for --webhooks, whether they are enabled by default, and\n" +
 			"which requests the API server sends to them with their default settings. A webhook with a dash as\n" +
 			"default is hosted by another program.",
-		Example: "  sallyport webhooks list\n" +
-			"  sallyport webhooks list -o name",
+		Example: "  sallyport webhooks\n" +
+			"  sallyport webhooks -o name",
 		Args: cli.NoArguments("it lists all of them"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.Choice("output", output, listOutputs); err != nil {
 				return err
 			}
-			return listBuiltins(cmd.OutOrStdout(), output)
+			all, err := readyMades()
+			if err != nil {
+				return err
+			}
+			return printReadyMades(cmd.OutOrStdout(), output, all)
 		},
 	}
-	cli.AddFlagGroup(cmd, "Output", func() {
-		cmd.Flags().StringVarP(&output, "output", "o", output, "`format` of the output: "+cli.OneOf(listOutputs))
-	})
-	cli.CompleteChoices(cmd, "output", listOutputs)
+	cli.AddOutputFlag(cmd, &output, listOutputs)
 	return cmd
 }
 
-func listBuiltins(out io.Writer, output string) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if output == "table" {
-		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush returns the error
-	}
+func readyMades() ([]readyMade, error) {
+	var out []readyMade
 	here := serve.Builtins()
 	for i, b := range append(here, serve.HostedByOthers()...) {
-		if output == "name" {
-			_, _ = fmt.Fprintln(table, b.Name)
-			continue
-		}
 		webhooks, err := b.Default()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		enabled := "off"
 		switch {
@@ -77,7 +70,25 @@ func listBuiltins(out io.Writer, output string) error {
 		case serve.Default().Has(b.Name):
 			enabled = "on"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Name, enabled, b.Short, strings.Join(requests(webhooks), ", "))
+		out = append(out, readyMade{b.Name, enabled, b.Short, requests(webhooks)})
+	}
+	return out, nil
+}
+
+func printReadyMades(out io.Writer, output string, all []readyMade) error {
+	if output != "text" && output != "name" {
+		return cli.PrintAs(out, output, all)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if output == "text" {
+		_, _ = fmt.Fprintln(table, "NAME\tDEFAULT\tDOES\tREQUESTS") // Flush returns the error
+	}
+	for _, w := range all {
+		if output == "name" {
+			_, _ = fmt.Fprintln(table, w.Name)
+			continue
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", w.Name, w.Default, w.Does, strings.Join(w.Requests, ", "))
 	}
 	return table.Flush()
 }

@@ -56,12 +56,7 @@ func PrintUsage(cmd *cobra.Command) error {
 		out.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}
 	if cmd.HasAvailableSubCommands() {
-		out.WriteString("\nCommands:\n")
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				_, _ = fmt.Fprintf(&out, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
-			}
-		}
+		printCommands(&out, cmd)
 	}
 	width := helpWidth(cmd.Root().OutOrStdout())
 	for _, group := range flagGroups(cmd) {
@@ -72,6 +67,22 @@ func PrintUsage(cmd *cobra.Command) error {
 	}
 	_, err := io.WriteString(cmd.OutOrStderr(), out.String())
 	return err
+}
+
+// printCommands prints the subcommands by group.
+func printCommands(out *strings.Builder, cmd *cobra.Command) {
+	groups := cmd.Groups()
+	if len(groups) == 0 {
+		groups = []*cobra.Group{{Title: "Commands:"}}
+	}
+	for _, group := range groups {
+		out.WriteString("\n" + group.Title + "\n")
+		for _, sub := range cmd.Commands() {
+			if sub.GroupID == group.ID && (sub.IsAvailableCommand() || sub.Name() == "help") {
+				_, _ = fmt.Fprintf(out, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
 }
 
 type titledFlags struct {

@@ -46,7 +46,7 @@ func Confirm(in io.Reader, out io.Writer, question string) (bool, error) {
 }
 
 // TextOrJSON are the output formats of most commands.
-var TextOrJSON = []string{"text", "json"}
+var TextOrJSON = []string{"text", "json", "yaml"}
 
 // AddOutputFlag adds --output, which defaults to the first choice.
 func AddOutputFlag(cmd *cobra.Command, output *string, choices []string) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Count formats a number of things: "1 pod", "2 pods".
@@ -26,4 +28,19 @@ func PrintJSON(out io.Writer, value any) error {
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)
+}
+
+// PrintAs prints a value in a format that [AddOutputFlag] offers besides text: json or yaml.
+func PrintAs(out io.Writer, format string, value any) error {
+	if format != "yaml" {
+		return PrintJSON(out, value)
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if data, err = yaml.JSONToYAML(data); err == nil {
+		_, err = out.Write(data)
+	}
+	return err
 }

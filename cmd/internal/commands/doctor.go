@@ -101,8 +101,8 @@ func (o *doctorOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 	if err != nil {
 		return err
 	}
-	if o.output == "json" {
-		err = cli.PrintJSON(cmd.OutOrStdout(), report)
+	if o.output != "text" {
+		err = cli.PrintAs(cmd.OutOrStdout(), o.output, report)
 	} else {
 		err = report.Print(cmd.OutOrStdout())
 	}

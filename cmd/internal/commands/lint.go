@@ -185,8 +185,8 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 	switch o.output {
 	case "text":
 		err = result.PrintText(cmd.OutOrStdout())
-	case "json":
-		err = result.PrintJSON(cmd.OutOrStdout())
+	case "json", "yaml":
+		err = result.PrintAs(cmd.OutOrStdout(), o.output)
 	default:
 		err = result.Report(o.of.Name+" lint").Write(cmd.OutOrStdout(), o.output)
 	}

@@ -104,7 +104,7 @@ func Review(of Reviewer) *cobra.Command {
 		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although an input of the result is unknown, such as a PriorityClass that is not in the files")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks", func() {
-		flags.StringArrayVar(&o.webhooks, "webhook", nil,
+		flags.StringArrayVar(&o.webhooks, "only", nil,
 			"`name` of a webhook to call if its rules cover the object; may be repeated (default all)")
 		if of.AddFlags != nil {
 			of.AddFlags(cmd)
@@ -126,7 +126,7 @@ func Review(of Reviewer) *cobra.Command {
 	cli.CompleteChoices(cmd, "operation", reviewOperations)
 	cli.CompleteChoices(cmd, "output", review.Outputs)
 	cli.CompleteChoices(cmd, "color", cli.ColorChoices)
-	cli.CompleteChoices(cmd, "webhook", of.Names)
+	cli.CompleteChoices(cmd, "only", of.Names)
 	return cmd
 }
 
@@ -186,7 +186,7 @@ func (o *reviewOptions) choose(all []admission.Webhook) ([]admission.Webhook, er
 	}
 	var errs []error
 	for _, name := range o.webhooks {
-		errs = append(errs, cli.Choice("webhook", name, WebhookNames(all)))
+		errs = append(errs, cli.Choice("only", name, WebhookNames(all)))
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(webhook admission.Webhook) bool {
 		return !slices.Contains(o.webhooks, webhook.Name)

@@ -25,7 +25,7 @@ func Flags() []setting.Flag {
 		case "webhooks":
 			f.Choices = Names()
 			f.Value = func(field any) pflag.Value { return &selection{entries: field.(*[]configv1alpha1.Webhook)} }
-			f.Usage = "`names` of ready-made webhooks, see 'sallyport webhooks list': foo enables foo, -foo disables it, * enables all that are not named"
+			f.Usage = "`names` of ready-made webhooks, see 'sallyport webhooks': foo enables foo, -foo disables it, * enables all that are not named"
 		case "controllers":
 			f.Choices = controllerNames()
 			f.Usage = "`names` of controllers of the enabled webhooks: foo enables foo, -foo disables it, * enables all that are not named, except poddefault-reports; empty for none"

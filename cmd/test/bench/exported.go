@@ -25,7 +25,7 @@ import (
 const exportedName = "policies"
 
 // measureExported creates notebook pods that one PodDefault selects: without a webhook, with
-// sallyport, and with the policies that `sallyport manifests --mode policy` prints. Turns
+// sallyport, and with the policies that `sallyport export` prints. Turns
 // alternate. Where the API server has no mutating policies in version v1, it measures nothing.
 func measureExported(ctx context.Context, p schedule, site *site, sallyport target, podDefaults *v1alpha1.PodDefaultList) ([]creation, error) {
 	pod, err := parsePod(notebookPodYAML, selecting)

@@ -143,13 +143,13 @@ func (w *world) pod(t *testing.T, r *results, c *deceivingCase, p *prepared) {
 	ask("review-server", 3, append([]string{"review", "-n", namespace, "-f", p.file, "--server", "--kubeconfig", w.kubeconfig}, with...)...)
 	ask("diff", 3, "diff", "--kubeconfig", w.kubeconfig, "-n", namespace, "-f", p.file)
 	resource := cmp.Or(c.set["resource"], "pods")
-	question := []string{"chain", resource, "-n", namespace, "-f", p.file, "--evaluate", "--as", administrator}
+	question := []string{"chain", resource, "-n", namespace, "-f", p.file, "--as", administrator}
 	for group := range strings.SplitSeq(administrators, ",") {
 		question = append(question, "--as-group", group)
 	}
 	ask("chain-cluster", 3, append(question, "--kubeconfig", w.kubeconfig)...)
 	ask("chain-files", 3, append(append(question, with...), "--with", w.registered(t, p.folder))...)
-	ask("test", 2, "test", w.suite(t, c, p))
+	ask("test", 2, "test", "-f", w.suite(t, c, p))
 	for _, a := range answers {
 		r.add(t, c, a.tool, refusal, a.v, a.output)
 	}

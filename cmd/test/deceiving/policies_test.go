@@ -51,7 +51,7 @@ func TestPoliciesOnARealAPIServer(t *testing.T) {
 func (w *world) policy(t *testing.T, r *results, c *deceivingCase, p *prepared) {
 	t.Helper()
 	operation := cmp.Or(c.set["operation"], "CREATE")
-	question := []string{"chain", cmp.Or(c.set["resource"], "pods"), "-n", c.id(), "-f", p.file, "--evaluate", "--operation", operation, "--as", cmp.Or(c.set["user"], administrator)}
+	question := []string{"chain", cmp.Or(c.set["resource"], "pods"), "-n", c.id(), "-f", p.file, "--operation", operation, "--as", cmp.Or(c.set["user"], administrator)}
 	for group := range strings.SplitSeq(cmp.Or(c.set["groups"], administrators), ",") {
 		question = append(question, "--as-group", group)
 	}

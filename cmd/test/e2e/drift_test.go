@@ -184,16 +184,16 @@ func testDrift(t *testing.T, e *env, of string, args ...string) {
 
 	// Nothing restarts by itself, in a dry run, or without a yes.
 	before := e.restarts(t, name)
-	p.says(t, 2, []string{"drift", "-n", name, "--restart", "--dry-run"}, "", "drift deployment/web would be restarted (dry run)", "not restarted", "drift pod/alone")
-	p.says(t, 2, []string{"drift", "-n", name, "--restart"}, "n\n", "Restart 3 workloads, 3 at a time? [y/N]", "nothing was restarted")
-	p.says(t, 2, []string{"drift", "-n", name, "--restart"}, "", "nothing was restarted")
+	p.says(t, 2, []string{"rollout", "restart", "-n", name, "--dry-run"}, "", "drift deployment/web would be restarted (dry run)", "not restarted", "drift pod/alone")
+	p.says(t, 2, []string{"rollout", "restart", "-n", name}, "n\n", "Restart 3 workloads, 3 at a time? [y/N]", "nothing was restarted")
+	p.says(t, 2, []string{"rollout", "restart", "-n", name}, "", "nothing was restarted")
 	if after := e.restarts(t, name); !maps.Equal(before, after) || len(after) != 0 {
 		t.Errorf("restarted: %v", after)
 	}
 	e.change(t, web, func() { web.Spec.Paused = true })
-	p.says(t, 1, []string{"drift", "-n", name, "--restart", "--yes", "--batch-size", "3"}, "", "web: it is paused: resume it first", "stopped after 0 of 3 workloads")
+	p.says(t, 1, []string{"rollout", "restart", "-n", name, "--yes", "--batch-size", "3"}, "", "web: it is paused: resume it first", "stopped after 0 of 3 workloads")
 	e.change(t, web, func() { web.Spec.Paused = false })
-	p.says(t, 2, []string{"drift", "-n", name, "--restart", "--yes", "--batch-size", "1"}, "", "drift deployment/web restarted", "restarted\n")
+	p.says(t, 2, []string{"rollout", "restart", "-n", name, "--yes", "--batch-size", "1"}, "", "drift deployment/web restarted", "restarted\n")
 	if after := e.restarts(t, name); after["web"] == "" || after["other"] != "" {
 		t.Errorf("restarted: %v", after)
 	}
@@ -222,14 +222,14 @@ func testDrift(t *testing.T, e *env, of string, args ...string) {
 		args []string
 		text string
 	}{
-		{[]string{"--batch-size", "0"}, "--batch-size 0: must be at least 1"},
-		{[]string{"--timeout", "0s"}, "--timeout 0s: must be positive"},
-		{[]string{"--dry-run"}, "--dry-run, --force and --yes require --restart"},
-		{[]string{"-A", "-n", name}, "cannot be used together"},
-		{[]string{"pod/web"}, "choose poddefault or clusterpoddefault"},
-		{[]string{"poddefault/none", "-n", name}, "there is no poddefault none"},
+		{[]string{"rollout", "restart", "--batch-size", "0"}, "--batch-size 0: must be at least 1"},
+		{[]string{"rollout", "restart", "--timeout", "0s"}, "--timeout 0s: must be positive"},
+		{[]string{"rollout", "restart", "-A", "-n", name}, "cannot be used together"},
+		{[]string{"drift", "-A", "-n", name}, "cannot be used together"},
+		{[]string{"drift", "pod/web"}, "choose poddefault or clusterpoddefault"},
+		{[]string{"drift", "poddefault/none", "-n", name}, "there is no poddefault none"},
 	} {
-		p.says(t, 1, append([]string{"drift"}, bad.args...), "", bad.text)
+		p.says(t, 1, bad.args, "", bad.text)
 	}
 }
 

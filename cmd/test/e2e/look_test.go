@@ -787,7 +787,7 @@ func (e *env) chain(t *testing.T, object client.Object, args ...string) map[stri
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	status, stdout, stderr := e.look(t, append([]string{"chain", "-o", "json", "--as", "admin", "--kubeconfig", e.kubeconfig, "-f", path}, args...)...)
+	status, stdout, stderr := e.look(t, append([]string{"chain", "--list", "-o", "json", "--as", "admin", "--kubeconfig", e.kubeconfig, "-f", path}, args...)...)
 	if status != 0 {
 		t.Fatalf("status %d\n%s%s", status, stdout, stderr)
 	}

@@ -138,7 +138,7 @@ func (e *env) exportPolicies(t *testing.T, namespace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	export := exec.CommandContext(t.Context(), e.binary, "manifests", "--mode", "policy", "-f", "-")
+	export := exec.CommandContext(t.Context(), e.binary, "export", "-f", "-")
 	export.Stdin, export.Stderr = strings.NewReader(string(list)), os.Stderr
 	policies, err := export.Output()
 	if err != nil {

@@ -70,8 +70,8 @@ func testRestartFails(t *testing.T, e *env, of, kind string) {
 	})
 
 	p := newPlugin(t, e)
-	p.says(t, 1, []string{"drift", "-n", name, "--restart", "--yes"}, "", name+" "+strings.ToLower(kind)+"/web: not restarted: its new pods would be refused by API server: ", "exceeded quota: none", "restart it anyway with --force")
-	p.says(t, 1, []string{"drift", "-n", name, "--restart", "--yes", "--force"}, "", name+" "+strings.ToLower(kind)+"/web restarted", "its pods cannot be created: ", "exceeded quota: none", "stopped after 0 of 1 workload")
+	p.says(t, 1, []string{"rollout", "restart", "-n", name, "--yes"}, "", name+" "+strings.ToLower(kind)+"/web: not restarted: its new pods would be refused by API server: ", "exceeded quota: none", "restart it anyway with --force")
+	p.says(t, 1, []string{"rollout", "restart", "-n", name, "--yes", "--force"}, "", name+" "+strings.ToLower(kind)+"/web restarted", "its pods cannot be created: ", "exceeded quota: none", "stopped after 0 of 1 workload")
 	if err := e.client.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func testRestartFails(t *testing.T, e *env, of, kind string) {
 		err := e.client.Create(ctx, probe, client.DryRunAll)
 		return err == nil && probe.Spec.Containers[0].Env[0].Value == "2", err
 	})
-	p.says(t, 0, []string{"drift", "-n", name, "--restart", "--yes"}, "", "1 of 1 workload restarted")
+	p.says(t, 0, []string{"rollout", "restart", "-n", name, "--yes"}, "", "1 of 1 workload restarted")
 	run(pods)
 	if got := p.drift(t, 0, "-n", name); len(got.Workloads) > 0 {
 		t.Errorf("after the restart: %+v", got.Workloads)

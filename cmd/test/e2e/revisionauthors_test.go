@@ -85,6 +85,6 @@ func testRevisionAuthors(t *testing.T, e *env) {
 	if err := patch(e.user(t, author), `{"metadata":{"labels":{"note":"kept"}}}`); err != nil {
 		t.Errorf("an author: %v", err)
 	}
-	r.says(t, 0, []string{"promote", "poddefault/env", "-n", name, "--full"}, "", "promoted to all new pods")
+	r.says(t, 0, []string{"rollout", "promote", "poddefault/env", "-n", name, "--full"}, "", "promoted to all new pods")
 	r.awaitPod("1 two")
 }

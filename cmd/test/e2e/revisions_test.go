@@ -182,13 +182,13 @@ func testForgedRevisions(t *testing.T, e *env) {
 	}
 
 	object := "clusterpoddefault/" + name
-	out := r.says(t, 0, []string{"history", object}, "", revision.Short(first), revision.Short(second))
+	out := r.says(t, 0, []string{"rollout", "history", object}, "", revision.Short(first), revision.Short(second))
 	if strings.Contains(out, "99") || strings.Count(out, "\n") != 3 {
 		t.Errorf("history shows what a tenant forged:\n%s", out)
 	}
-	r.says(t, 1, []string{"rollback", object, "--to-revision", "99"}, "", "has no revision 99; it has 2 ("+revision.Short(second)+"), 1 ("+revision.Short(first)+")")
-	r.says(t, 0, []string{"rollback", object, "--to-revision", "2"}, "", "is at revision 2 already")
-	r.says(t, 0, []string{"rollback", object}, "", "rolled back to revision 1; all new pods get it")
+	r.says(t, 1, []string{"rollout", "undo", object, "--to-revision", "99"}, "", "has no revision 99; it has 2 ("+revision.Short(second)+"), 1 ("+revision.Short(first)+")")
+	r.says(t, 0, []string{"rollout", "undo", object, "--to-revision", "2"}, "", "is at revision 2 already")
+	r.says(t, 0, []string{"rollout", "undo", object}, "", "rolled back to revision 1; all new pods get it")
 	r.awaitPod("1 one")
 	if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(cpd), cpd); err != nil || plan.RevisionOf(plan.ClusterMeaning(&cpd.Spec)) != first {
 		t.Errorf("after a rollback: %v %s", err, toJSON(t, cpd.Spec))
@@ -203,7 +203,7 @@ func testForgedRevisions(t *testing.T, e *env) {
 		return r.got(map[string]string{"canary": "true"}) == "1 three", nil
 	})
 	r.awaitPod("1 one")
-	r.says(t, 0, []string{"promote", object, "--full"}, "", "promoted to all new pods")
+	r.says(t, 0, []string{"rollout", "promote", object, "--full"}, "", "promoted to all new pods")
 	r.awaitPod("1 three")
 	r.await(cpd, third, first)
 	for _, one := range forged {
@@ -246,7 +246,7 @@ func testSpoiledRevisions(t *testing.T, e *env) {
 		return r.got(map[string]string{"canary": "true"}) == "1 two", nil
 	})
 	e.awaitEvent(t, name, "PodDefault", "env", "RevisionIgnored", wrong.Name, "its spec is that of revision")
-	_, stderr, status := r.run(t, "", "sallyport", "history", "poddefault/env", "-n", name)
+	_, stderr, status := r.run(t, "", "sallyport", "rollout", "history", "poddefault/env", "-n", name)
 	if status != 0 || !strings.Contains(stderr, wrong.Name+" is ignored: its spec is that of revision") || strings.Contains(stderr, stale.Name) {
 		t.Errorf("history, status %d: %s", status, stderr)
 	}
@@ -371,8 +371,8 @@ func testStatusesDoNothing(t *testing.T, e *env) {
 			})
 		}
 	}
-	r.says(t, 0, []string{"promote", "poddefault/env", "-n", name, "--full"}, "", "promoted to all new pods")
-	r.says(t, 0, []string{"promote", "clusterpoddefault/" + name, "--full"}, "", "promoted to all new pods")
+	r.says(t, 0, []string{"rollout", "promote", "poddefault/env", "-n", name, "--full"}, "", "promoted to all new pods")
+	r.says(t, 0, []string{"rollout", "promote", "clusterpoddefault/" + name, "--full"}, "", "promoted to all new pods")
 	r.awaitPod("1 two two")
 }
 

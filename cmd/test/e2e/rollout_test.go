@@ -105,7 +105,7 @@ func testRollout(t *testing.T, e *env) {
 	s.await(0)
 
 	// A rollback is a rollout, too, and begins with the same workloads.
-	s.says(t, 0, s.command("rollback"), "", "rolled back to revision 1")
+	s.says(t, 0, s.command("undo"), "", "rolled back to revision 1")
 	s.await(1)
 	if back := s.expect(s.newPods(s.recreate()), "one", 0.1); !maps.Equal(back, ten) {
 		t.Errorf("a rollback begins with other workloads: %v, not %v", back, ten)
@@ -125,7 +125,7 @@ func testRollout(t *testing.T, e *env) {
 }
 
 func (s *staging) command(name string) []string {
-	return []string{name, "poddefault/" + s.name, "-n", s.namespace}
+	return []string{"rollout", name, "poddefault/" + s.name, "-n", s.namespace}
 }
 
 func (s *staging) read(ctx context.Context) (*kubeflowv1alpha1.PodDefault, error) {

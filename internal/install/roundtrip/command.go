@@ -30,7 +30,6 @@ const pageSize = 500
 // command is a command convert.
 type command struct {
 	own     []conversion.Converter // of the program; nil for those that definitions say
-	check   bool
 	files   []string
 	cluster cluster.Flags
 
@@ -68,16 +67,16 @@ func WebhookCommand(program string, flags cluster.Flags) *cobra.Command {
 
 func (c *command) cobra(program, by string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "convert --check [-f FILE]... [DEFINITION]...",
+		Use:   "convert [DEFINITION...] [-f FILE]",
 		Short: "Check that existing objects survive conversion to each version and back",
 		Long: "Convert objects to each version of their kind and back, " + by + ". Print which\n" +
 			"paths are lost, changed or added, and which objects cannot be converted; if there are any, the command\n" +
 			"fails. Nothing is written, and no values are printed.\n\n" +
 			"Without -f, all objects of the definitions are read from the cluster, in the storage version.",
 		Example: "  # all objects of a cluster, before the storage version or the converters change\n" +
-			"  " + program + " convert --check\n\n" +
+			"  " + program + " convert\n\n" +
 			"  # objects in a backup\n" +
-			"  " + program + " convert --check -f backup/",
+			"  " + program + " convert -f backup/",
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -86,7 +85,6 @@ func (c *command) cobra(program, by string) *cobra.Command {
 	cmd.SetUsageFunc(cli.PrintUsage)
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Input", func() {
-		flags.BoolVar(&c.check, "check", false, "check conversions; required")
 		flags.StringArrayVarP(&c.files, "filename", "f", nil, "`file` or folder with objects, YAML or JSON, or - for stdin; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 	})
@@ -102,9 +100,6 @@ func (e *LossError) Error() string {
 }
 
 func (c *command) run(ctx context.Context, names []string, stdin io.Reader, out, notes io.Writer) error {
-	if !c.check {
-		return errors.New("--check is required: the command checks conversions, and prints no converted objects")
-	}
 	var objects []*manifest.Object
 	err := manifest.StdinOnce(c.files)
 	if err == nil {

@@ -108,7 +108,7 @@ func TestWhatConversionLosesIsPrinted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, notes, err := convert(t, strings.Join(test.objects, "---\n"), "--check", "-f", "-")
+			out, notes, err := convert(t, strings.Join(test.objects, "---\n"), "-f", "-")
 			if !strings.Contains(out, test.out) || test.out == "" && out != "" || !strings.Contains(notes, test.notes) {
 				t.Errorf("prints %q and %q", out, notes)
 			}
@@ -133,10 +133,10 @@ func TestWhatTheCommandRefuses(t *testing.T) {
 		want string
 	}{
 		"without --check":                {[]string{"-f", file}, "--check is required"},
-		"an unknown definition":          {[]string{"--check", "-f", file, "hats.shop.example.com"}, "there are converters for boxes.shop.example.com"},
-		"a file that is not there":       {[]string{"--check", "-f", file + "x"}, "no such file"},
-		"stdin twice":                    {[]string{"--check", "-f", "-", "-f", "-"}, "-"},
-		"a kubeconfig that is not there": {[]string{"--check", "--kubeconfig", file + "x"}, "load kubeconfig"},
+		"an unknown definition":          {[]string{"-f", file, "hats.shop.example.com"}, "there are converters for boxes.shop.example.com"},
+		"a file that is not there":       {[]string{"-f", file + "x"}, "no such file"},
+		"stdin twice":                    {[]string{"-f", "-", "-f", "-"}, "-"},
+		"a kubeconfig that is not there": {[]string{"--kubeconfig", file + "x"}, "load kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +145,7 @@ func TestWhatTheCommandRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, notes, err := convert(t, "", "--check", "-f", file, "boxes.shop.example.com"); err != nil || notes != "checked 1 object\n" {
+	if _, notes, err := convert(t, "", "-f", file, "boxes.shop.example.com"); err != nil || notes != "checked 1 object\n" {
 		t.Errorf("a definition that is known: %q, %v", notes, err)
 	}
 }
@@ -192,7 +192,7 @@ func byWebhook(t *testing.T, stdin string, args ...string) (out, notes string, e
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&printed)
 	cmd.SetErr(&noted)
-	cmd.SetArgs(append([]string{"--check"}, args...))
+	cmd.SetArgs(args)
 	cmd.SilenceErrors = true
 	err = cmd.ExecuteContext(t.Context())
 	return printed.String(), noted.String(), err
@@ -306,7 +306,7 @@ func TestObjectsOfAClusterAreCheckedOnARealAPIServer(t *testing.T) {
 	})).Config
 	kubeconfig := sallyporttest.Kubeconfig(t, config)
 	objects := dynamic.NewForConfigOrDie(config).Resource(boxes).Namespace("default")
-	if out, notes, err := convert(t, "", "--check", "--kubeconfig", kubeconfig); err != nil || out != "" || notes != "checked 0 objects\n" {
+	if out, notes, err := convert(t, "", "--kubeconfig", kubeconfig); err != nil || out != "" || notes != "checked 0 objects\n" {
 		t.Errorf("without objects: %q, %q, %v", out, notes, err)
 	}
 	const n = 520
@@ -325,7 +325,7 @@ func TestObjectsOfAClusterAreCheckedOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, notes, err := convert(t, "", "--check", "--kubeconfig", kubeconfig)
+	out, notes, err := convert(t, "", "--kubeconfig", kubeconfig)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("6 of %d objects", n)) {
 		t.Errorf("error %v", err)
 	}

@@ -61,7 +61,7 @@ func (o *migration) stuck(now time.Time) error {
 	return nil
 }
 
-const howToFind = "the application's command convert --check finds objects that cannot be converted"
+const howToFind = "the application's command convert finds objects that cannot be converted"
 
 // errNotServed says what to do instead.
 var errNotServed = errors.New("the API server does not serve " + migrationResource.GroupVersion().String() +

@@ -55,7 +55,7 @@ func decodePodDefaults(objects []*manifest.Object) ([]*kubeflowv1alpha1.PodDefau
 
 // PrintPolicies prints the notes as comments above the objects.
 func PrintPolicies(out io.Writer, exported *export.Exported) error {
-	text := "# PodDefaults as policies, written by sallyport manifests --mode policy. What they do otherwise than the webhook:\n"
+	text := "# PodDefaults as policies, written by sallyport export. What they do otherwise than the webhook:\n"
 	for _, line := range exported.Notes {
 		if continued, ok := strings.CutPrefix(line, "  "); ok {
 			text += "#   " + continued + "\n"

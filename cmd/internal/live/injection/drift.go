@@ -68,7 +68,7 @@ type DriftedWorkload struct {
 	PodDefaults map[string]map[drift.State]int `json:"podDefaults"`
 	// Missed names the pods that passed injection.
 	Missed []string `json:"missed,omitempty"`
-	// Restart is what `--restart` restarts, as kind/name: none for pods without a
+	// Restart is what `rollout restart` restarts, as kind/name: none for pods without a
 	// controller, Jobs, and kinds of others. A custom kind may own several.
 	Restart []string `json:"restart,omitempty"`
 

@@ -319,7 +319,7 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 func (d *Default) stage() string {
 	switch step := d.compiled.Step(); {
 	case d.spec.Rollout.AbortedRevision == d.compiled.Revision():
-		return "aborted"
+		return aborted
 	case step == 0:
 		return "not begun"
 	default:

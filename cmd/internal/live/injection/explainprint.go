@@ -7,14 +7,21 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// PrintJSON prints the explanation as JSON.
-func (e *Explanation) PrintJSON(out io.Writer) error {
+// PrintAs prints the explanation as JSON, or as a document of a YAML stream.
+func (e *Explanation) PrintAs(out io.Writer, format string) error {
 	raw, err := json.Marshal(e, json.Deterministic(true))
 	if err != nil {
+		return err
+	}
+	if format == "yaml" {
+		if raw, err = yaml.JSONToYAML(raw); err == nil {
+			_, err = out.Write(append([]byte("---\n"), raw...))
+		}
 		return err
 	}
 	text, err := manifest.Indent(raw)

@@ -202,7 +202,7 @@ func (r *Revised) state(name string) string {
 	stable, inProgress := r.compiled.RolledOut()
 	switch {
 	case !inProgress && name == r.current():
-		return "current"
+		return current
 	case name == r.current():
 		return r.stage()
 	case stable != nil && name == stable.Revision():
@@ -253,9 +253,9 @@ func (r *Revised) After(to *revision.Record, now bool) string {
 	case now:
 		return "all new pods get it once the server has completed its rollout, unless its pods fail"
 	case stable == nil:
-		return fmt.Sprintf("new pods get it in %d steps: complete them with 'promote --full'", len(r.spec.Rollout.Steps))
+		return fmt.Sprintf("new pods get it in %d steps: complete them with 'rollout promote --full'", len(r.spec.Rollout.Steps))
 	}
-	return fmt.Sprintf("new pods outside of step 1 of %d still get revision %d (%s): complete the steps with 'promote --full'",
+	return fmt.Sprintf("new pods outside of step 1 of %d still get revision %d (%s): complete the steps with 'rollout promote --full'",
 		len(r.spec.Rollout.Steps), stable.Number, revision.Short(stable.Name))
 }
 

@@ -204,8 +204,8 @@ var Outputs = append(slices.Clone(cli.TextOrJSON), report.Formats...)
 // Print prints a result in one of [Outputs]. About is the object of the request.
 func (r *Result) Print(out io.Writer, format, operation string, about *manifest.Object, all, allowUnknown bool) error {
 	switch {
-	case format == "json":
-		return cli.PrintJSON(out, r)
+	case format == "json" || format == "yaml":
+		return cli.PrintAs(out, format, r)
 	case slices.Contains(report.Formats, format):
 		written := report.Report{Tool: "sallyport chain", Version: cli.BuildVersion()}
 		written.Entries, written.Rules = r.Entries(about, allowUnknown)

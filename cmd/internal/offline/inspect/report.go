@@ -53,8 +53,8 @@ func (r *Result) Add(report *lint.Report, err error) {
 // Found reports whether there are findings at or above the threshold.
 func (r *Result) Found() bool { return len(r.report.Findings) > 0 }
 
-// PrintJSON prints the result as JSON.
-func (r *Result) PrintJSON(out io.Writer) error {
+// PrintAs prints the result as JSON or YAML.
+func (r *Result) PrintAs(out io.Writer, format string) error {
 	printed := struct {
 		lint.Report
 		BelowThreshold int      `json:"belowThreshold"`
@@ -66,7 +66,7 @@ func (r *Result) PrintJSON(out io.Writer) error {
 	for _, err := range manifest.SplitErrors(r.Err) {
 		printed.Errors = append(printed.Errors, err.Error())
 	}
-	return cli.PrintJSON(out, printed)
+	return cli.PrintAs(out, format, printed)
 }
 
 // Report has an entry for each finding, each check that was skipped and each read error, and

@@ -62,7 +62,7 @@ func (r *roller) health(ctx context.Context, c *plan.Plan, spec *kubeflowv1alpha
 	case all == 0:
 		return metav1.Condition{Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionUnknown, Reason: reasonNoPods}, nil
 	case pods.tooMany(spec):
-		return unhealthy(reasonFailing, "%d of %d pods with revision %s (%d %%) fail, for example %s. Change or abort it: kubectl sallyport abort",
+		return unhealthy(reasonFailing, "%d of %d pods with revision %s (%d %%) fail, for example %s. Change or abort it: kubectl sallyport rollout abort",
 			failed, all, c.Revision(), percentOf(failed, all), first), nil
 	}
 	return metav1.Condition{Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionTrue, Reason: reasonRunning}, nil

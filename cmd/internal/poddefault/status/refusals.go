@@ -32,7 +32,7 @@ func (c *Controller) watchRefusals(ctx context.Context) {
 				continue
 			}
 			state := stable.Rollout.DeepCopy()
-			state.Refused = fmt.Sprintf("%d of %d workloads are refused with revision %s (%d %%); the refusals name the conflicts. Change or abort it: kubectl sallyport abort",
+			state.Refused = fmt.Sprintf("%d of %d workloads are refused with revision %s (%d %%); the refusals name the conflicts. Change or abort it: kubectl sallyport rollout abort",
 				refused, all, revision.Short(o.Revision()), percentOf(refused, all))
 			if _, err := c.revisions.Patch(ctx, stable, revision.Change{Rollout: state}); err != nil && ctx.Err() == nil {
 				c.log.Warn("cannot report refusals, will try again", "object", o.String(), "error", err)

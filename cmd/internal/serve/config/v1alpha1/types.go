@@ -48,7 +48,7 @@ type SallyportConfiguration struct {
 // Webhook configures a ready-made webhook. If that consists of several webhooks, the fields
 // apply to each of them.
 type Webhook struct {
-	// Name is the name that `sallyport webhooks list` prints. Required.
+	// Name is the name that `sallyport webhooks` prints. Required.
 	Name string `json:"name"`
 	// Enabled defaults to true.
 	Enabled *bool `json:"enabled,omitempty"`
