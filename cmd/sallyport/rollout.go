@@ -13,6 +13,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
@@ -182,7 +183,7 @@ func newRolloutHistoryCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return injection.PrintRevision(cmd.OutOrStdout(), one)
+		return rollout.PrintSpec(cmd.OutOrStdout(), one)
 	})
 	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to all, in a table")
@@ -207,7 +208,7 @@ func newRolloutDiffCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return r.PrintDiff(cmd.OutOrStdout(), one)
+		return rollout.PrintDiff(cmd.OutOrStdout(), one, r.RolloutState())
 	})
 	cli.AddFlagGroup(cmd, "Input", func() {
 		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to the latest one before the current")

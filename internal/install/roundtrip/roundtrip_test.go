@@ -132,7 +132,6 @@ func TestWhatTheCommandRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"without --check":                {[]string{"-f", file}, "--check is required"},
 		"an unknown definition":          {[]string{"-f", file, "hats.shop.example.com"}, "there are converters for boxes.shop.example.com"},
 		"a file that is not there":       {[]string{"-f", file + "x"}, "no such file"},
 		"stdin twice":                    {[]string{"-f", "-", "-f", "-"}, "-"},

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -319,7 +320,7 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 func (d *Default) stage() string {
 	switch step := d.compiled.Step(); {
 	case d.spec.Rollout.AbortedRevision == d.compiled.Revision():
-		return aborted
+		return rollout.Aborted
 	case step == 0:
 		return "not begun"
 	default:

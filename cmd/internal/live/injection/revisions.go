@@ -12,7 +12,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/yaml"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -106,9 +105,6 @@ func ReadRevised(ctx context.Context, c *cluster.Cluster, name string, ofCluster
 	return r, nil
 }
 
-// current is the name of the current revision.
-func (r *Revised) current() string { return r.compiled.Revision() }
-
 // minPrefix is the least number of digits of the name of a revision that a user may type.
 const minPrefix = 6
 
@@ -118,7 +114,7 @@ func (r *Revised) Revision(text string) (*revision.Record, error) {
 	var found []*revision.Record
 	for _, one := range r.Revisions {
 		switch {
-		case text == "" && one.Name != r.current(), text != "" && strconv.FormatInt(one.Number, 10) == text, one.Name == text:
+		case text == "" && one.Name != r.compiled.Revision(), text != "" && strconv.FormatInt(one.Number, 10) == text, one.Name == text:
 			return one, nil
 		case len(text) >= minPrefix && strings.HasPrefix(one.Name, text):
 			found = append(found, one)
@@ -140,36 +136,6 @@ func (r *Revised) Revision(text string) (*revision.Record, error) {
 		return nil, fmt.Errorf("%s has no revisions: the controller poddefault-status of the server writes them", r.compiled)
 	}
 	return nil, fmt.Errorf("%s has no revision %s; it has %s", r.compiled, text, strings.Join(known, ", "))
-}
-
-// PrintRevision prints the spec of a revision as YAML.
-func PrintRevision(out io.Writer, one *revision.Record) error {
-	text, err := yamlOf(one.Meaning)
-	if err == nil {
-		_, err = io.WriteString(out, manifest.Printable(text))
-	}
-	return err
-}
-
-// yamlOf returns the spec with a meaning as YAML.
-func yamlOf(meaning []byte) (string, error) {
-	text, err := yaml.JSONToYAML(fmt.Appendf(nil, `{"spec":%s}`, meaning))
-	return string(text), err
-}
-
-// PrintDiff prints how the current revision differs from an earlier one, as a unified diff
-// of YAML. It prints nothing if it does not.
-func (r *Revised) PrintDiff(out io.Writer, one *revision.Record) error {
-	before, err := yamlOf(one.Meaning)
-	if err != nil {
-		return err
-	}
-	now, err := yamlOf(r.compiled.Meaning())
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, manifest.Printable(udiff.Unified("revision "+revision.Short(one.Name), "revision "+revision.Short(r.current()), before, now)))
-	return err
 }
 
 // PrintHistory lists the revisions, the latest last, and the state of the rollout. It notes
@@ -201,9 +167,9 @@ func (r *Revised) PrintHistory(out, notes io.Writer) error {
 func (r *Revised) state(name string) string {
 	stable, inProgress := r.compiled.RolledOut()
 	switch {
-	case !inProgress && name == r.current():
-		return current
-	case name == r.current():
+	case !inProgress && name == r.compiled.Revision():
+		return rollout.Current
+	case name == r.compiled.Revision():
 		return r.stage()
 	case stable != nil && name == stable.Revision():
 		return "stable"
@@ -217,7 +183,7 @@ var fieldsOfObject = []string{"desc", "revisionHistoryLimit", "rollout"}
 // Rollback gives the object the spec of a revision. With now, new pods get it without the
 // steps of a rollout. It reports false if the object has it already.
 func (r *Revised) Rollback(ctx context.Context, to *revision.Record, now bool) (bool, error) {
-	if to.Name == r.current() {
+	if to.Name == r.compiled.Revision() {
 		return false, nil
 	}
 	var spec map[string]jsontext.Value
@@ -266,15 +232,15 @@ func (r *Revised) Promote(ctx context.Context, full, force bool) (step int32, ov
 	if err := r.rolling(); err != nil {
 		return 0, "", err
 	}
-	if r.spec.Rollout.AbortedRevision == r.current() {
-		return 0, "", fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.compiled, revision.Short(r.current()))
+	if r.spec.Rollout.AbortedRevision == r.compiled.Revision() {
+		return 0, "", fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.compiled, revision.Short(r.compiled.Revision()))
 	}
 	if c := meta.FindStatusCondition(r.body.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy); c != nil && c.Status == metav1.ConditionFalse {
 		if overridden = c.Message; !force {
 			return 0, "", fmt.Errorf("%s is not promoted while %s is False: %s. With --force it is", r.compiled, c.Type, c.Message)
 		}
 	}
-	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.current(), Force: overridden != ""}
+	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.compiled.Revision(), Force: overridden != ""}
 	if next := int32(r.compiled.Step()) + 1; !full && int(next) <= len(r.spec.Rollout.Steps) { //nolint:gosec // the schema limits it
 		step, promotion.Step = next, &next
 	}
@@ -290,7 +256,7 @@ func (r *Revised) Abort(ctx context.Context) error {
 	if err := r.rolling(); err != nil {
 		return err
 	}
-	rollout, err := r.rolloutWith(nil, r.current())
+	rollout, err := r.rolloutWith(nil, r.compiled.Revision())
 	if err != nil {
 		return err
 	}
