@@ -55,7 +55,7 @@ func testRecording(t *testing.T, e *env) {
 	record := []string{"record", "--kubeconfig", e.kubeconfig, "--configuration-name", name, "--replica", s.Metrics}
 	fetched := filepath.Join(t.TempDir(), "fetched.jsonl")
 	eventually(t, "what is in memory to be read", func(context.Context) (bool, error) {
-		status, stdout, stderr := e.look(t, append(record, "-o", fetched)...)
+		status, stdout, stderr := e.look(t, append(record, "--to-file", fetched)...)
 		text, err := os.ReadFile(fetched)
 		if err == nil && strings.Count(string(text), "\n") < 6 {
 			err = fmt.Errorf("status %d\n%s%s%s", status, text, stdout, stderr)
