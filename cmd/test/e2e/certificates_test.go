@@ -31,7 +31,7 @@ func testLostLease(t *testing.T, e *env) {
 	t.Parallel()
 	name := e.namespace(t, "lost-lease")
 	s := e.serve(t, name, "--authority-secret", name+"/ca",
-		lab.Set("leaderElection", "{leaseDuration: 5s, renewDeadline: 4s, retryPeriod: 200ms}"))
+		lab.Set("leaderElection", "{leaseDuration: 15s, renewDeadline: 4s, retryPeriod: 200ms}"))
 	e.createSoon(t, envPodDefault(name, "env"), simplePod(name, "probe"), meta.Mark("env"))
 	eventually(t, "the lease to be taken away", func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
