@@ -36,7 +36,7 @@ func TestAnImageThatIsTooLargeIsRefused(t *testing.T) {
 	if err := checkSize(platform{"linux", "amd64"}, largest); err != nil {
 		t.Errorf("one of the largest size: %v", err)
 	}
-	if err := checkSize(platform{"linux", "amd64"}, largest+1); err == nil || !strings.Contains(err.Error(), "61000001 bytes") {
+	if err := checkSize(platform{"linux", "amd64"}, largest+1); err == nil || !strings.Contains(err.Error(), "63000001 bytes") {
 		t.Errorf("a larger one: %v", err)
 	}
 }
