@@ -53,20 +53,39 @@ func (t *turn) everyContainer(except []string, ofMesh bool) (result []*corev1.Co
 // passedOver reports whether the object reaches no container because those that it selects are a mesh's, and adds nothing else.
 func (t *turn) passedOver() bool {
 	spec := reflect.ValueOf(t.spec.DeepCopy()).Elem()
-	reaches := t.spec.Resources != nil
+	reaches := !isEmpty(reflect.ValueOf(t.spec.Resources))
 	fold := *t.fold
 	fold.MeshContainers = nil
 	withoutMesh := &turn{&fold, t.object, t.spec}
 	for _, field := range ofContainer {
 		value := spec.FieldByName(strings.Replace(field, "SecurityContext", "ContainerSecurityContext", 1))
-		reaches = reaches || !value.IsZero()
+		reaches = reaches || !isEmpty(value)
 		value.SetZero()
 	}
 	for field := range strings.FieldsSeq(`Resources EnvFromSecretSelector Selector Desc Priority ConflictPolicy Mode ExclusiveGroup Substitute
 		ContainerSelector Positions RevisionHistoryLimit Rollout`) {
 		spec.FieldByName(field).SetZero()
 	}
-	return reaches && spec.IsZero() && len(t.everyContainer(t.MeshContainers, true)) == 0 && len(withoutMesh.everyContainer(nil, true)) > 0
+	return reaches && isEmpty(spec) && len(t.everyContainer(t.MeshContainers, true)) == 0 && len(withoutMesh.everyContainer(nil, true)) > 0
+}
+
+// isEmpty reports whether a value adds nothing: a structure of which nothing is set adds no more than one that is absent.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return v.IsNil() || v.Elem().Kind() == reflect.Struct && isEmpty(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !isEmpty(v.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	default:
+		return v.IsZero()
+	}
 }
 
 // ofSkipped reports whether a skipped object has a container of the name, which gets nothing from others.
