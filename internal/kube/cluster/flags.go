@@ -35,12 +35,31 @@ func (f *Flags) AddFlags(cmd *cobra.Command) {
 		cli.CompleteFiles(cmd, "kubeconfig")
 	})
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		config, err := f.loader().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+		contexts, _ := f.Contexts() // completion has no place for an error
+		slices.Sort(contexts)
+		return contexts, cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+// Contexts returns the names of the contexts of the kubeconfig, the chosen one first and the others sorted. There are
+// none in a pod.
+func (f *Flags) Contexts() ([]string, error) {
+	config, err := f.loader().RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig: %w; set --kubeconfig", err)
+	}
+	chosen := cmp.Or(f.Context, config.CurrentContext)
+	names := slices.Sorted(maps.Keys(config.Contexts))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch chosen {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return 0
+	})
+	return names, nil
 }
 
 // AddNamespacedFlags also adds --namespace.

@@ -183,3 +183,20 @@ func (u *Usage) quantile(q float64) float64 {
 	}
 	return lower
 }
+
+// A Bucket has the number of calls that took at most UpTo seconds and more than the bucket before. The last one is
+// infinite.
+type Bucket struct{ UpTo, Calls float64 }
+
+// Distribution returns the buckets of the API server's histogram, which sum up to the calls.
+func (u *Usage) Distribution() []Bucket {
+	var out []Bucket
+	below := 0.0
+	for _, bound := range slices.Sorted(maps.Keys(u.buckets)) {
+		if !math.IsInf(bound, 1) {
+			out = append(out, Bucket{bound, u.buckets[bound] - below})
+			below = u.buckets[bound]
+		}
+	}
+	return append(out, Bucket{math.Inf(1), u.Calls - below})
+}
