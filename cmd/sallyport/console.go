@@ -15,6 +15,7 @@ import (
 
 	"github.com/cli/browser"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
@@ -151,6 +152,18 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 	address := netip.AddrPortFrom(o.bindAddress, o.port)
 	if o.behind() {
 		return o.runBehind(ctx, cmd, &options, address)
+	}
+	if options.Clusters, err = o.Contexts(); err != nil {
+		return err
+	}
+	options.Connect = func(name string) (*rest.Config, string, error) {
+		chosen := o.Flags
+		chosen.Context, chosen.Namespace = name, ""
+		c, err := chosen.Open()
+		if err != nil {
+			return nil, "", err
+		}
+		return c.Config, c.Namespace, nil
 	}
 	return options.RunLocal(ctx, address, func(url string) {
 		manifest.Note(cmd.ErrOrStderr(), "the console is at %s until you press Ctrl-C", url)

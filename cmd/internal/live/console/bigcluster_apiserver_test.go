@@ -21,6 +21,9 @@ import (
 
 var times = flag.Int("times", 1, "how many times 200 PodDefaults and 1,200 pods are in the big cluster")
 
+// maxPage is how large a page may be, in bytes.
+const maxPage = 100 << 10
+
 // testBigCluster bounds what a page costs the API server and the console in a cluster with 300
 // namespaces, and many PodDefaults and pods. Times are logged: they depend on the machine.
 func testBigCluster(t *testing.T, w *world) {
@@ -57,7 +60,7 @@ func testBigCluster(t *testing.T, w *world) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the console's own; `make test` sets another
 	runtime.GC()
 	before := heap()
-	for _, target := range []string{"/", "/poddefaults", "/poddefaults?namespace=team-0", "/webhooks", "/pod?namespace=team-0", "/pod?namespace=team-0&type=pod&name=pod-1", "/who?kind=Volume", "/try"} {
+	for _, target := range []string{"/", "/poddefaults", "/poddefaults?namespace=team-0", "/webhooks", "/pod?namespace=team-0", "/pod?namespace=team-0&type=pod&name=pod-1", "/who?kind=Volume", "/try", "/rollouts", "/drift", "/exemptions", "/latency", "/upgrade", "/search?text=team-1"} {
 		o := w.options("")
 		var requests atomic.Int64
 		o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -68,6 +71,9 @@ func testBigCluster(t *testing.T, w *world) {
 			response, body := visitPage(t, o, localRequest(http.MethodGet, target, nil))
 			if response.StatusCode != http.StatusOK {
 				t.Fatalf("%s: status %d:\n%s", target, response.StatusCode, body)
+			}
+			if len(body) > maxPage {
+				t.Errorf("%s has %d KB", target, len(body)>>10)
 			}
 			t.Logf("%s: %s, %d requests, %d KB", target, time.Since(start).Round(time.Millisecond), requests.Load(), len(body)>>10)
 		})

@@ -35,6 +35,10 @@ type Options struct {
 	Webhooks func(match.Source) ([]admission.Webhook, error)
 	// Dataset are the settings of the webhook dataset.
 	Dataset dataset.Settings
+	// Clusters are the names of the clusters that the user can choose, and Connect returns the configuration of one and
+	// the namespace to show first. Only a local user chooses; without Clusters there is just the one of Config.
+	Clusters []string
+	Connect  func(name string) (config *rest.Config, namespace string, err error)
 	// Version is the version of this program.
 	Version string
 
@@ -51,11 +55,17 @@ type page struct {
 	path string
 	// title is the heading, and the name in the menu.
 	title string
+	// group is the heading in the menu above it; empty for the first page. A page with the group hidden is not in
+	// the menu.
+	group string
+	// filter reports whether the rows of its tables can be filtered by a text.
+	filter bool
 	// posts reports whether the page also takes POST with a form. Nothing may change the cluster.
 	posts bool
 	// live reports whether an open page is read again. Its show function must not take a form.
 	live bool
-	// show reads what the user may read, and returns the content below the heading. It handles a kind
+	// show reads what the user may read, and returns the content below the heading. It sets visit.data for those who
+	// ask for JSON: the same, without values of variables, annotations and Secrets. It handles a kind
 	// that the user may not read with [visit.hide], so that the rest of the page is shown. Errors
 	// replace the content: see explain.
 	show func(ctx context.Context, v *visit) (templ.Component, error)
@@ -65,12 +75,36 @@ type page struct {
 func pages() []page {
 	return []page{
 		{path: "", title: "Overview", live: true, show: showOverview},
-		{path: "poddefaults", title: "PodDefaults", live: true, show: showPodDefaults},
-		{path: "pod", title: "Pod or workload", live: true, show: showPod},
-		{path: "try", title: "Try it", posts: true, show: showTry},
-		{path: "who", title: "Who gets it", show: showWho},
-		{path: "webhooks", title: "Webhooks", live: true, show: showWebhooks},
+		{path: "pod", title: "Pods and workloads", group: "Pods", live: true, filter: true, show: showPod},
+		{path: "try", title: "Try a change", group: "Pods", posts: true, show: showTry},
+		{path: "who", title: "Who gets it", group: "Pods", show: showWho},
+		{path: "poddefaults", title: "PodDefaults", group: "PodDefaults", live: true, filter: true, show: showPodDefaults},
+		{path: "rollouts", title: "Rollouts", group: "PodDefaults", live: true, filter: true, show: showRollouts},
+		{path: "drift", title: "Drift", group: "PodDefaults", live: true, filter: true, show: showDrift},
+		{path: "exemptions", title: "Exemptions", group: "PodDefaults", live: true, filter: true, show: showExemptions},
+		{path: "webhooks", title: "Webhooks and policies", group: "Admission", live: true, filter: true, show: showWebhooks},
+		{path: "latency", title: "Latency", group: "Admission", live: true, filter: true, show: showLatency},
+		{path: "upgrade", title: "Before an upgrade", group: "Admission", live: true, show: showUpgrade},
+		{path: "search", title: "Search", group: hiddenGroup, show: showSearch},
 	}
+}
+
+// hiddenGroup is the group of pages that are not in the menu.
+const hiddenGroup = "hidden"
+
+// menu are the pages of the menu by group, in order.
+func menu() [][]page {
+	var out [][]page
+	for _, p := range pages() {
+		switch {
+		case p.group == hiddenGroup:
+		case len(out) > 0 && out[len(out)-1][0].group == p.group:
+			out[len(out)-1] = append(out[len(out)-1], p)
+		default:
+			out = append(out, []page{p})
+		}
+	}
+	return out
 }
 
 const (

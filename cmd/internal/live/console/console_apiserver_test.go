@@ -88,7 +88,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 	w.grant(t, "member", "team-a", "poddefaults.kubeflow.org", "pods")
 
 	t.Run("the overview has what doctor says", func(t *testing.T) {
-		has(t, w.page(t, "", "/", http.StatusOK), "api-server", "there is no webhook configuration sallyport", `class="fix"`)
+		has(t, w.page(t, "", "/", http.StatusOK), "api-server", "there is no webhook configuration sallyport", `class="fix badge"`)
 	})
 	t.Run("webhooks of everybody have their order, policies, calls and findings", func(t *testing.T) {
 		w.create(t, webhookConfiguration("b.example.com", w.config.CAData), webhookConfiguration("a.example.com", nil))
@@ -117,7 +117,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 			"name=without", "&lt;script&gt;", "!<script>", "!hunter2", "!hunter3", "!xxxxx", "!third")
 	})
 	t.Run("a user sees what the user's rights show", func(t *testing.T) {
-		has(t, w.page(t, "member", "/poddefaults?ns=team-a", http.StatusOK), "PodDefault first", "Forbidden:", "you may not list namespaces", "you may not list ClusterPodDefaults", "!everywhere")
+		has(t, w.page(t, "member", "/poddefaults?ns=team-a", http.StatusOK), "PodDefault first", "you may not list ClusterPodDefaults", "!everywhere")
 		has(t, w.page(t, "member", "/poddefaults?namespace=team-b", http.StatusForbidden), "You may not read this", "!PodDefault third")
 		has(t, w.page(t, "stranger", "/poddefaults", http.StatusOK), "Forbidden:", "you may not list poddefaults in all namespaces", "!team-a")
 		has(t, w.page(t, "stranger", "/", http.StatusOK), "no permission to")
@@ -181,6 +181,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 	t.Run("what the API server would refuse of a manifest", func(t *testing.T) { testTryAsks(t, w) })
 	t.Run("who gets something", func(t *testing.T) { testWhoPage(t, w) })
 	t.Run("each user sees what the user's rights show on each page", func(t *testing.T) { testUsersAndPages(t, w) })
+	t.Run("each page as JSON", func(t *testing.T) { testDocuments(t, w) })
 	t.Run("what a page costs in a big cluster", func(t *testing.T) { testBigCluster(t, w) })
 	t.Run("an API server that goes away is reported, and its return too", func(t *testing.T) {
 		w.APIServer.Signal(syscall.SIGKILL)

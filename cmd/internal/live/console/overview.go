@@ -33,11 +33,53 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	order := []doctor.Status{doctor.Fix, doctor.Unknown, doctor.Note, doctor.OK, doctor.Skipped}
 	slices.SortStableFunc(found.Checks, func(a, b doctor.Diagnosis) int {
-		return cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status))
+		return cmp.Compare(slices.Index(statusOrder, a.Status), slices.Index(statusOrder, b.Status))
 	})
-	return overview(v, found, summary(found, order), registered, counted), nil
+	v.data = found
+	o := &outlook{registered: registered, calls: counted, summary: summary(found, statusOrder)}
+	for _, d := range found.Checks {
+		switch d.Status {
+		case doctor.OK:
+			o.passed = append(o.passed, d)
+		case doctor.Skipped:
+			o.skipped = append(o.skipped, d)
+		default:
+			o.attention = append(o.attention, d)
+		}
+	}
+	return overview(v, o), nil
+}
+
+// statusOrder are the outcomes of checks, worst first.
+var statusOrder = []doctor.Status{doctor.Fix, doctor.Unknown, doctor.Note, doctor.OK, doctor.Skipped}
+
+// An outlook is the content of the overview.
+type outlook struct {
+	summary                    string
+	attention, passed, skipped []doctor.Diagnosis
+	registered                 []cluster.Webhook
+	calls                      *calls
+}
+
+// blind reports whether the user may read next to nothing of the installation: most checks could not be made.
+func (o *outlook) blind() bool { return len(o.skipped) > len(o.passed)+len(o.attention) }
+
+// A question is what people come with, and the page with the answer.
+type question struct{ text, hint, href string }
+
+// questions are the first thing on the first page.
+func (v *visit) questions() []question {
+	return []question{
+		{"Why is my pod not injected?", "Choose a pod or a workload: what was sent, what is stored, which PodDefaults did not match, and why", v.link("pod")},
+		{"Who can read this Secret through pods?", "PodDefaults that bring Secrets, and the pods that have them", v.link("who", "kind", "Secret")},
+		{"What would this change do, and to whom?", "Paste a workload or a PodDefault: nothing is applied", v.link("try")},
+		{"Which webhook slows my cluster?", "How long API requests wait for each webhook and policy", v.link("latency")},
+		{"What is wrong, and what do I do?", "Checks of the installation, worst first, with remedies", "#checks"},
+		{"What did last week's change do?", "Revisions of PodDefaults, the latest first, and the pods that carry them", v.link("rollouts")},
+		{"Who is exempt, and until when?", "Workloads that do not get a PodDefault for a time", v.link("exemptions")},
+		{"Is it safe to upgrade?", "What to fix before nodes are drained and API servers restart", v.link("upgrade")},
+	}
 }
 
 // statusWords are the outcomes of checks for people.
@@ -68,12 +110,15 @@ var explanations = map[string]string{
 	"calls": "runbooks/SallyportCallsFail.md", "latency": "runbooks/SallyportSlow.md", "guard": "runbooks/SallyportBackstopOff.md",
 }
 
+// checkColumns are the columns of checkRows.
+var checkColumns = []string{"Check", "Status", "Result"}
+
 // checkRows are the outcomes of checks.
-func checkRows(found *doctor.Report) [][]cell {
+func checkRows(list []doctor.Diagnosis) [][]cell {
 	var out [][]cell
-	for _, d := range found.Checks {
+	for _, d := range list {
 		out = append(out, []cell{
-			{{text: d.Check, href: report.DocsURI(cmp.Or(explanations[d.Check], "doctor.md"))}}, {{class: statusClasses[d.Status], text: statusWords[d.Status]}},
+			{{text: d.Check, href: report.DocsURI(cmp.Or(explanations[d.Check], "doctor.md"))}}, {badge(statusClasses[d.Status], statusWords[d.Status])},
 			{{text: d.Text}, {class: "quiet", text: d.Remedy}},
 		})
 	}

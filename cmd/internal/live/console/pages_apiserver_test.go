@@ -61,7 +61,7 @@ func testPodPage(t *testing.T, w *world) {
 	has(t, w.page(t, "", "/pod?namespace=team-c", http.StatusOK), "web-0", "credentials", "!hunter")
 	body := w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0", http.StatusOK)
 	has(t, body, "PodDefault team-c/credentials", "current revision", "label uses-other: it wants &#34;true&#34;, the pod has no such label",
-		"<ins>    - name: PASSWORD</ins></td><td>PodDefault team-c/credentials</td>", "spec.volumes[credentials]", "it is shown as it is stored, without what PodDefaults added",
+		"<ins>    - name: PASSWORD</ins></td><td role=\"cell\" class=\"origin o0\">PodDefault team-c/credentials</td>", "spec.volumes[credentials]", "it is shown as it is stored, without what PodDefaults added",
 		"hidden ", "Webhooks and policies", "!hunter", "!<img", "!<script>", "!onerror", "!yyyy")
 	body = w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0&values=show", http.StatusOK)
 	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script>", "!hidden ", "!"+strings.Repeat("y", 2*maxCharacters))
@@ -214,7 +214,7 @@ func testWhoPage(t *testing.T, w *world) {
 			"PodDefault team-c/credentials", "spec.volumes[credentials].secret.secretName: user-gcp-sa", "1 pod has", `name=web-0`, "!hunter", "!<img")
 	}
 	has(t, w.page(t, "", "/who?kind=Secret&text=none", http.StatusOK), "brings such a Secret")
-	has(t, w.page(t, "", "/who?kind=Volume&namespace=team-b", http.StatusOK), "PodDefault team-b/third", "!team-c")
+	has(t, w.page(t, "", "/who?kind=Volume&namespace=team-b", http.StatusOK), "PodDefault team-b/third", "!PodDefault team-c")
 	has(t, w.page(t, "", "/who?kind=Pod", http.StatusBadRequest), "choose one of the list")
 	if body := w.page(t, "", "/who?kind=Secret&text="+url.QueryEscape(markup), http.StatusOK); strings.Contains(body, "<img") {
 		t.Errorf("markup in\n%s", body)

@@ -24,6 +24,34 @@ type piece struct {
 	href string
 	// pods are named after the text, with links.
 	pods []string
+	// badge is set for a state in a word, and copied for a command.
+	badge, copied bool
+	// key sorts the piece instead of its text.
+	key string
+}
+
+// A block is a part of a page. Without columns it has no table, and with empty it says what to do if there are no
+// rows.
+type block struct {
+	heading, text, picture, empty string
+	columns                       []string
+	rows                          [][]cell
+}
+
+// style is the class of a piece.
+func (p piece) style() string {
+	if p.badge {
+		return p.class + " badge"
+	}
+	return p.class
+}
+
+// alignment is the class of a cell.
+func (c cell) alignment() string {
+	if len(c) > 0 && c[0].class == "number" {
+		return "number"
+	}
+	return ""
 }
 
 // A cell of a table.

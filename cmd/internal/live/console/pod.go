@@ -7,17 +7,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -26,8 +29,8 @@ import (
 // Limits of what a page shows. It says how much it leaves out.
 const (
 	maxLines      = 4000
-	maxCharacters = 500 // of a line
-	maxPods       = 500
+	maxCharacters = 500  // of a line
+	maxPods       = 5000 // of a list, of which a page has some
 )
 
 // trial evaluates the PodDefaults that the user may read.
@@ -66,7 +69,12 @@ func showPod(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	return workloadPage(v, object, pods, chain), nil
+	v.heading = object.Title()
+	v.data = struct {
+		Pods  []*admitted `json:"pods"`
+		Chain []lint.Link `json:"chain"`
+	}{pods, chain.links}
+	return workloadPage(v, object, groupPods(pods), chain), nil
 }
 
 // workload reads an object of a kind that kubectl would know by this word.
@@ -86,6 +94,11 @@ func (v *visit) workload(ctx context.Context, word, name string) (*manifest.Obje
 
 func showPodList(ctx context.Context, v *visit) (templ.Component, error) {
 	var rows [][]cell
+	type listed struct {
+		Name, Owner string
+		Decisions   string `json:"podDefaultsConsidered"`
+	}
+	list := []listed{}
 	more := 0
 	err := v.cluster.EachMetadata(ctx, workload.Kinds()[0].Path(v.cluster.Namespace), "", func(pod *metav1.ObjectMeta) {
 		if len(rows) == maxPods {
@@ -99,6 +112,7 @@ func showPodList(ctx context.Context, v *visit) (templ.Component, error) {
 				owner.href = v.link("pod", "namespace", v.cluster.Namespace, "type", strings.ToLower(of.Kind), "name", of.Name)
 			}
 		}
+		list = append(list, listed{pod.Name, owner.text, pod.Annotations[meta.DecisionsAnnotation]})
 		rows = append(rows, []cell{
 			{{text: pod.Name, href: v.link("pod", "namespace", v.cluster.Namespace, "type", "pod", "name", pod.Name)}}, {owner},
 			text(strings.ReplaceAll(pod.Annotations[meta.DecisionsAnnotation], ",", ", ")),
@@ -107,6 +121,7 @@ func showPodList(ctx context.Context, v *visit) (templ.Component, error) {
 	if err = v.hide("list pods of the namespace "+v.cluster.Namespace, err); err != nil {
 		return nil, err
 	}
+	v.data = list
 	return podsPage(v, rows, more), nil
 }
 
@@ -119,9 +134,9 @@ func knownKind(name string) bool {
 func defaultRows(e *injection.Explanation) [][]cell {
 	var out [][]cell
 	for _, m := range slices.Concat(e.Matching, e.Carried) {
-		result := piece{class: "note", text: "not applied"}
+		result := badge("note", "not applied")
 		if m.Applied {
-			result = piece{class: "ok", text: "applied"}
+			result = badge("ok", "applied")
 		}
 		var adds cell
 		for _, added := range m.Adds {
@@ -130,7 +145,7 @@ func defaultRows(e *injection.Explanation) [][]cell {
 		out = append(out, []cell{text(m.Name), {result}, text(m.Detail), adds})
 	}
 	for _, m := range e.NotMatching {
-		out = append(out, []cell{text(m.Name), text("does not match"), text(m.Reason), nil})
+		out = append(out, []cell{text(m.Name), {badge("quiet", "does not match")}, text(m.Reason), nil})
 	}
 	return out
 }
@@ -162,9 +177,15 @@ func (v *visit) chain(ctx context.Context, e *injection.Explanation) (*admission
 			out.out++
 			continue
 		}
+		out.links = append(out.links, link)
+		class, u := "", calls.of(link, "CREATE")
+		if link.Answer == lint.Refused {
+			class = "fix"
+		}
+		out.stations = append(out.stations, calls.station(&link, u, class))
 		out.rows = append(out.rows, []cell{
 			text(link.Name), text(string(link.Phase)), {{text: string(link.Answer)}, {class: "quiet", text: link.Why}},
-			text(whenItFails(link)), calls.counted(calls.of(link, "CREATE")),
+			text(whenItFails(link)), calls.counted(u),
 		})
 	}
 	return out, nil
@@ -174,4 +195,50 @@ type admissionChain struct {
 	rows   [][]cell
 	out    int // webhooks and policies that do not apply
 	unread []string
+	// links and stations are those of the rows.
+	links    []lint.Link
+	stations []draw.Station
+}
+
+// path draws the way of a pod, with what PodDefaults changed at the webhook that injects them.
+func (c *admissionChain) path(pod *admitted) string {
+	var list []draw.Stage
+	for _, phase := range lint.Phases() {
+		stage := draw.Stage{Title: phaseTitle(phase), Serial: phase == lint.MutatingWebhooks || phase == lint.MutatingPolicies}
+		for i, link := range c.links {
+			if link.Phase != phase {
+				continue
+			}
+			s := c.stations[i]
+			if phase == lint.MutatingWebhooks && strings.HasSuffix(link.Name, "/"+poddefault.Name) {
+				for j, name := range pod.applied() {
+					s.Origins = append(s.Origins, draw.Origin{Name: name, Color: j})
+				}
+			}
+			stage.Stations = append(stage.Stations, s)
+		}
+		list = append(list, stage)
+	}
+	return draw.Path("The way of the pod through admission: mutating policies and webhooks, then validation", list)
+}
+
+// applied are the PodDefaults that change the pod, in order.
+func (a *admitted) applied() []string {
+	var out []string
+	for _, m := range slices.Concat(a.Matching, a.Carried) {
+		if m.Applied {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// color is the class of what an origin changed.
+func (a *admitted) color(origin string) string {
+	for i, name := range a.applied() {
+		if name == origin {
+			return "origin o" + strconv.Itoa(i%draw.Origins)
+		}
+	}
+	return ""
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -16,22 +15,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // showPodDefaults shows the PodDefaults for a namespace, or how many each namespace has.
 func showPodDefaults(ctx context.Context, v *visit) (templ.Component, error) {
-	namespaces, err := v.namespaces(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if v.chosen() == "" {
 		counts, err := countPodDefaults(ctx, v)
 		if err != nil {
 			return nil, err
 		}
 		if counts != nil || v.Namespace == "" {
-			return podDefaultNamespaces(v, namespaces, counts), nil
+			v.data = counts
+			return podDefaultNamespaces(v, counts), nil
 		}
 	}
 	survey, err := injection.NewSurvey(ctx, v.cluster, v.cluster.Namespace, &v.notes)
@@ -44,20 +42,21 @@ func showPodDefaults(ctx context.Context, v *visit) (templ.Component, error) {
 	if survey.PodsHidden {
 		v.hidden = append(v.hidden, "list pods in the namespace "+v.cluster.Namespace)
 	}
-	return podDefaults(v, namespaces, survey), nil
+	v.data = survey
+	return podDefaults(v, survey), nil
 }
 
 // A namespaceCount is how many PodDefaults a namespace has.
 type namespaceCount struct {
-	namespace string
-	count     int
+	Namespace string `json:"namespace"`
+	Count     int    `json:"podDefaults"`
 }
 
 // countRows are the rows of the table of namespaces.
 func countRows(v *visit, counts []namespaceCount) [][]cell {
 	var out [][]cell
 	for _, c := range counts {
-		out = append(out, []cell{{{text: c.namespace, href: v.link("poddefaults", "namespace", c.namespace)}}, text(strconv.Itoa(c.count))})
+		out = append(out, []cell{{{text: c.Namespace, href: v.link("poddefaults", "namespace", c.Namespace)}}, number(c.Count)})
 	}
 	return out
 }
@@ -67,11 +66,11 @@ func countRows(v *visit, counts []namespaceCount) [][]cell {
 func countPodDefaults(ctx context.Context, v *visit) ([]namespaceCount, error) {
 	out := []namespaceCount{}
 	err := v.cluster.EachMetadata(ctx, "/apis/"+kubeflowv1alpha1.GroupVersion.String()+"/"+kubeflowv1alpha1.PodDefaultResource, "", func(o *metav1.ObjectMeta) {
-		i, found := slices.BinarySearchFunc(out, o.Namespace, func(c namespaceCount, name string) int { return cmp.Compare(c.namespace, name) })
+		i, found := slices.BinarySearchFunc(out, o.Namespace, func(c namespaceCount, name string) int { return cmp.Compare(c.Namespace, name) })
 		if !found {
-			out = slices.Insert(out, i, namespaceCount{namespace: o.Namespace})
+			out = slices.Insert(out, i, namespaceCount{Namespace: o.Namespace})
 		}
-		out[i].count++
+		out[i].Count++
 	})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -82,14 +81,64 @@ func countPodDefaults(ctx context.Context, v *visit) ([]namespaceCount, error) {
 	return out, nil
 }
 
-// namespaces lists the names of all namespaces, none if the user may not list them.
-func (v *visit) namespaces(ctx context.Context) ([]string, error) {
+// maxNames limits the namespaces that a picker offers. Others can be typed.
+const maxNames = 500
+
+// listNamespaces lists the names of namespaces for the picker, none if the user may not list them.
+func (v *visit) listNamespaces(ctx context.Context) []string {
 	var names []string
-	err := v.cluster.EachMetadata(ctx, "/api/v1/namespaces", "", func(o *metav1.ObjectMeta) { names = append(names, o.Name) })
-	if err := v.hide("list namespaces", err); err != nil {
-		return nil, err
+	err := v.cluster.EachMetadata(ctx, "/api/v1/namespaces", "", func(o *metav1.ObjectMeta) {
+		if len(names) < maxNames {
+			names = append(names, o.Name)
+		}
+	})
+	if err != nil {
+		return nil // the name can be typed
 	}
-	return names, nil
+	return names
+}
+
+// mapOf draws what the PodDefaults of a namespace bring, and how many pods have them.
+func mapOf(s *injection.Survey) string {
+	var defaults, brought, pods []draw.Node
+	var left, right []draw.Edge
+	at := map[string]int{}
+	for i, d := range s.Defaults {
+		class := ""
+		if d.Problem != "" {
+			class = "fix"
+		}
+		defaults = append(defaults, draw.Node{Text: d.Kind + " " + d.Name, Class: class})
+		for _, f := range d.Adds {
+			text := f.Name
+			if _, seen := at[text]; !seen {
+				at[text] = len(brought)
+				brought = append(brought, draw.Node{Text: text, Class: "quiet"})
+			}
+			left = append(left, draw.Edge{From: at[text], To: i})
+		}
+		add := func(count int, what, class string) {
+			if count > 0 {
+				right = append(right, draw.Edge{From: i, To: len(pods), Class: class})
+				pods = append(pods, draw.Node{Text: cli.Count(count, "pod", "pods") + " " + what, Class: class})
+			}
+		}
+		older := 0
+		for _, c := range d.Carriers {
+			if c.Current {
+				add(len(c.Pods), "with the current version", "ok")
+			} else {
+				older += len(c.Pods)
+			}
+		}
+		add(older, "with an older version", "note")
+		add(len(d.Without), "created before it", "note")
+		add(len(d.Missed), "missed", "fix")
+	}
+	if len(defaults) == 0 {
+		return ""
+	}
+	return draw.Map("What PodDefaults add, and the pods that have it", []string{"Adds", "PodDefaults", "Pods"}, [][]draw.Node{brought, defaults, pods}, [][]draw.Edge{left, right})
 }
 
 // conflicting are the indexes of the objects that have a conflict, in order.

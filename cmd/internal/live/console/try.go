@@ -39,6 +39,7 @@ type tried struct {
 	// none.
 	effect  *injection.Effect
 	changes []changed
+	listed  int // changes before equal ones are put together
 	// command applies the text.
 	command string
 }
@@ -48,6 +49,8 @@ type changed struct {
 	*injection.Change
 	rows []row
 	more int
+	// equals are further workloads with the same change, by title.
+	equals []string
 }
 
 // showTry shows the form and, after a POST, what the text in it would do.
@@ -68,7 +71,29 @@ func showTry(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.listed = len(t.changes)
+	t.changes, t.pods = groupChanges(t.changes), groupPods(t.pods)
+	v.data = t.document()
 	return tryPage(v, t), nil
+}
+
+// document is the outcome for those who ask for JSON.
+func (t *tried) document() any {
+	type effect struct {
+		Workload string   `json:"workload"`
+		Effect   string   `json:"effect"`
+		Equals   []string `json:"equals,omitempty"`
+	}
+	out := struct {
+		Problems []string          `json:"problems,omitempty"`
+		Pods     []*admitted       `json:"pods,omitempty"`
+		Summary  *injection.Effect `json:"summary,omitempty"`
+		Changes  []effect          `json:"changes,omitempty"`
+	}{Problems: t.problems, Pods: t.pods, Summary: t.effect}
+	for _, c := range t.changes {
+		out.Changes = append(out.Changes, effect{c.Workload.Title(), c.Verdict(), c.equals})
+	}
+	return out
 }
 
 // unknown reports whether the API server's answer about a pod is not known.

@@ -43,6 +43,14 @@ type visit struct {
 	notes bytes.Buffer
 	// rows are the bytes of all rows of changes, at most maxAnswer.
 	rows int
+	// heading is the object that the page is about; empty for the page itself.
+	heading string
+	// data is what the page shows, as JSON.
+	data any
+	// namespaces are those that the user can choose.
+	names []string
+	// problem replaces the content.
+	problem *problem
 }
 
 // hide notes that the user may not read something, such as "list clusterpoddefaults", if err says so.
@@ -78,8 +86,11 @@ func (v *visit) remarks() []string {
 // namespace unless the pairs have one.
 func (v *visit) link(path string, pairs ...string) string {
 	query := url.Values{}
-	if v.chosen() != "" {
+	if v.chosen() != "" && v.cluster != nil {
 		query.Set("namespace", v.cluster.Namespace)
+	}
+	if name := v.connected(); name != "" {
+		query.Set("cluster", name)
 	}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		query.Set(pairs[i], pairs[i+1])
@@ -96,6 +107,14 @@ func (v *visit) link(path string, pairs ...string) string {
 // chosen returns the namespace in the request. Kubeflow's central dashboard calls the parameter ns.
 func (v *visit) chosen() string {
 	return cmp.Or(v.FormValue("namespace"), v.URL.Query().Get("ns"))
+}
+
+// connected returns the cluster that the user chose; empty for the one of the options.
+func (v *visit) connected() string {
+	if name := v.URL.Query().Get("cluster"); v.user == "" && slices.Contains(v.Clusters, name) {
+		return name
+	}
+	return ""
 }
 
 // errBadInput is a problem of the request.
@@ -127,14 +146,39 @@ func (v *visit) open() error {
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return fmt.Errorf("%w: %w", errBadInput, err)
 	}
+	preset := v.Namespace
+	if name := v.URL.Query().Get("cluster"); name != "" && v.user == "" && len(v.Clusters) > 0 {
+		if v.connected() == "" {
+			return fmt.Errorf("%w: there is no cluster %q in your kubeconfig: choose one of the list", errBadInput, manifest.Printable(name))
+		}
+		if v.config, preset, err = v.Connect(name); err != nil {
+			return fmt.Errorf("%w: cluster %q: %w", errBadInput, manifest.Printable(name), err)
+		}
+	}
 	namespace := v.chosen()
 	if namespace != "" {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return fmt.Errorf("%w: namespace %q: %s", errBadInput, manifest.Printable(namespace), strings.Join(problems, "; "))
 		}
 	}
-	v.cluster, err = cluster.New(v.config, cmp.Or(namespace, v.Namespace, "default"))
+	v.cluster, err = cluster.New(v.config, cmp.Or(namespace, preset, "default"))
 	return err
+}
+
+// shownNamespace is the namespace in the picker: empty for all, where a page can show all.
+func (v *visit) shownNamespace() string {
+	if v.cluster == nil || v.chosen() == "" && slices.Contains([]string{"", "poddefaults", "who", "webhooks", "latency", "upgrade", "rollouts", "drift", "exemptions", "search"}, v.page.path) {
+		return ""
+	}
+	return v.cluster.Namespace
+}
+
+// searched is the text in the field for a search.
+func (v *visit) searched() string {
+	if v.page.path == "search" {
+		return v.URL.Query().Get("text")
+	}
+	return ""
 }
 
 // rights says whose rights the page was read with.
@@ -152,13 +196,15 @@ func (v *visit) content(ctx context.Context) (content templ.Component, status in
 		content, err = v.page.show(ctx, v)
 	}
 	if err == nil {
+		v.names = v.listNamespaces(ctx)
 		return content, http.StatusOK
 	}
 	explained := explain(err)
-	if explained.status == http.StatusInternalServerError {
+	v.problem, v.data = &explained, nil
+	if explained.Status == http.StatusInternalServerError {
 		slog.ErrorContext(ctx, "a page of the console failed", slog.String("page", v.page.title), slog.Any("error", err))
 	}
-	return problemContent(explained), explained.status
+	return problemContent(explained), explained.Status
 }
 
 // pageHandler answers requests for a page, and for the changes of an open one, within limits.
@@ -174,7 +220,11 @@ func (o *Options) pageHandler(p page, identify identifier, renderings, streams *
 			v.stream(w, renderings, streams)
 			return
 		}
-		shown, status, err := v.render(renderings, func(v *visit, content templ.Component) templ.Component { return layout(v, content, time.Now().UTC()) })
+		frame, mediaType := func(v *visit, content templ.Component) templ.Component { return layout(v, content, time.Now().UTC()) }, "text/html"
+		if wantsJSON(r) {
+			frame, mediaType = asJSON, "application/json"
+		}
+		shown, status, err := v.render(renderings, frame)
 		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "5")
 		}
@@ -182,7 +232,8 @@ func (o *Options) pageHandler(p page, identify identifier, renderings, streams *
 			http.Error(w, err.Error(), status)
 			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Type", mediaType+"; charset=utf-8")
+		w.Header().Set("Vary", "Accept")
 		w.WriteHeader(status)
 		_, _ = w.Write(shown) // the client may be gone
 	})
@@ -208,7 +259,8 @@ func (v visit) render(renderings *seats, frame func(*visit, templ.Component) tem
 	err = frame(&v, content).Render(ctx, out)
 	if out.tooLarge {
 		explained := explain(errTooLarge)
-		out, status = &answer{}, explained.status
+		v.problem, v.data = &explained, nil
+		out, status = &answer{}, explained.Status
 		err = frame(&v, problemContent(explained)).Render(ctx, out)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -223,8 +275,10 @@ func (v visit) render(renderings *seats, frame func(*visit, templ.Component) tem
 
 // A problem replaces the content of a page.
 type problem struct {
-	status            int
-	title, text, help string
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Text   string `json:"text"`
+	Help   string `json:"help"`
 }
 
 // explain says what an error means for the user, and what to do.
@@ -250,8 +304,5 @@ func explain(err error) problem {
 
 // menuLink returns the relative URL of a page in the menu.
 func (v *visit) menuLink(p page) string {
-	if v.cluster == nil { // the parameters are invalid
-		return cmp.Or(p.path, "./")
-	}
 	return v.link(p.path)
 }

@@ -3,13 +3,16 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/a-h/templ"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
@@ -25,6 +28,7 @@ func showWebhooks(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
+	v.data = listing
 	return webhooks(v, listing, calls), nil
 }
 
@@ -123,6 +127,40 @@ func webhookRows(l *inspect.Listing, phase lint.Phase, c *calls) [][]cell {
 		}
 	}
 	return out
+}
+
+// pathOf draws all webhooks and policies of the cluster.
+func pathOf(l *inspect.Listing, c *calls) string {
+	var list []draw.Stage
+	for _, phase := range lint.Phases() {
+		stage := draw.Stage{Title: phaseTitle(phase), Serial: phase == lint.MutatingWebhooks || phase == lint.MutatingPolicies}
+		for i := range l.Links {
+			if link := &l.Links[i]; link.Phase == phase {
+				class := ""
+				for _, f := range link.Findings {
+					if class != "fix" {
+						class = severityClass(f.Severity)
+					}
+				}
+				stage.Stations = append(stage.Stations, c.station(&link.Link, c.of(link.Link, ""), class))
+			}
+		}
+		list = append(list, stage)
+	}
+	return draw.Path("The way of a request through all webhooks and policies", list)
+}
+
+// station draws a webhook or a policy with what the API server counted.
+func (c *calls) station(link *lint.Link, u *callmetrics.Usage, class string) draw.Station {
+	_, name, _ := strings.Cut(link.Name, "/")
+	s := draw.Station{Name: cmp.Or(name, link.Name), Note: whenItFails(*link), Class: class, Reinvoked: link.Reinvoked}
+	if u != nil && u.Calls > 0 {
+		s.Note = "99 % in " + callmetrics.Duration(u.P99)
+		if failed := u.Failed + u.FailedOpen; failed > 0 {
+			s.Note, s.Class = fmt.Sprintf("%s, %.0f failed", s.Note, failed), "fix"
+		}
+	}
+	return s
 }
 
 // findingPieces are what the rules found.

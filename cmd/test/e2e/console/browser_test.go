@@ -141,7 +141,7 @@ func (b *tab) screen(t *testing.T, width, height int64, scheme string) {
 	call(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
-// accessible fails if axe finds something serious on the page as it is.
+// accessible fails if axe finds something on the page as it is.
 func (b *tab) accessible(t *testing.T) {
 	t.Helper()
 	var found struct {
@@ -161,9 +161,7 @@ func (b *tab) accessible(t *testing.T) {
 		t.Errorf("axe has checked only %d rules", found.Passes)
 	}
 	for _, violation := range found.Violations {
-		if violation.Impact == "serious" || violation.Impact == "critical" {
-			t.Errorf("axe: %s: %s (%s): %v", violation.Impact, violation.Help, violation.ID, violation.Nodes)
-		}
+		t.Errorf("axe: %s: %s (%s): %v", violation.Impact, violation.Help, violation.ID, violation.Nodes)
 	}
 }
 

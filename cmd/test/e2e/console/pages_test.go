@@ -3,60 +3,54 @@
 package console
 
 import (
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxMemory is how much the console may have resident, in MiB.
 const maxMemory = 150
 
-var screenshots = flag.String("screenshots", "", "folder for pictures of the pages: see `make screenshots`")
+var (
+	screenshots = flag.String("screenshots", "", "folder for pictures of the pages: see `make screenshots`")
+	widths      = flag.String("widths", "", "with -screenshots: take every page as a whole at these widths instead, such as 360,1280,1920")
+)
 
 // sitemap are the pages, and a text of each.
 var sitemap = []struct {
 	name, path, text string
 	picture          int64 // its height in docs/console.md; 0 if it is not there
 }{
-	{"overview", "", "api-server", 850},
+	{"overview", "", "Is it safe to upgrade?", 850},
+	{"namespaces", "poddefaults", "team-b", 0},
 	{"poddefaults", "poddefaults?namespace=team-a", "gcp-credentials", 900},
-	{"pod", "pod?namespace=team-a&type=pod&name=notebook-0", "gcp-credentials", 1600},
+	{"pod", "pod?namespace=team-a&type=pod&name=notebook-0", "gcp-credentials", 1100},
 	{"pods", "pod?namespace=team-a", "notebook-0", 0},
 	{"workload", "pod?namespace=team-a&type=deployment&name=web", "http-proxy", 0},
-	{"try", "try?namespace=team-a&type=poddefault&name=http-proxy", "proxy.example.com", 900},
-	{"who", "who?kind=Secret&text=gcp", "notebook-0", 640},
+	{"try", "try?namespace=team-a&type=poddefault&name=http-proxy", "proxy-2.example.com", 900},
+	{"who", "who?kind=Secret&text=gcp", "notebook-0", 760},
+	{"rollouts", "rollouts", "PodDefault team-a/http-proxy", 0},
+	{"rollout", "rollouts?namespace=team-a&type=poddefault&name=http-proxy", "~ env: changed HTTPS_PROXY", 1000},
+	{"drift", "drift", "team-a/deployment/web", 760},
+	{"exemptions", "exemptions", "the proxy breaks its certificates", 0},
 	{"webhooks", "webhooks", "poddefault.sallyport.io", 900},
+	{"latency", "latency", "poddefault.sallyport.io: calls by latency", 900},
+	{"upgrade", "upgrade", "rollouts of PodDefaults", 0},
+	{"search", "search?text=notebook", "team-b", 0},
 	{"problem", "pod?namespace=team-a&type=pod&name=gone", "There is no such object", 0},
 }
 
 // TestPagesOnARealAPIServer tries all pages in one browser.
 func TestPagesOnARealAPIServer(t *testing.T) {
 	w := newWorld(t)
-	w.create(t, namespace("team-a"), namespace("team-b"), credentials("team-a"), proxy("team-a"), credentials("team-b"))
-	w.serve(t)
-	labels := map[string]string{"use-proxy": "true"}
-	template := pod("team-a", "", labels)
-	applied := pod("team-a", "notebook-0", map[string]string{"add-gcp-secret": "true"})
-	applied.APIVersion, applied.Kind = "v1", "Pod"
-	text, err := json.Marshal(applied)
-	check(t, err)
-	applied.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(text)}
-	w.create(t, applied, pod("team-b", "notebook-0", map[string]string{"add-gcp-secret": "true"}), &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: template.Spec},
-		},
-	})
+	w.story(t)
 	b := newTab(t, w)
 	if *screenshots != "" {
 		b.takeScreenshots(t)
@@ -66,10 +60,14 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 		name string
 		run  func(*testing.T, *tab)
 	}{
+		{"each question is answered within two clicks", testQuestions},
 		{"each page is accessible in light and dark, on large and small screens", testEachPage},
 		{"values are shown after a click", testValues},
 		{"the keyboard suffices", testKeyboard},
 		{"a change can be tried without scripts", testTry},
+		{"tables are sorted and filtered without scripts", testTables},
+		{"a key leads to the search", testSearch},
+		{"a command is copied", testCopy},
 		{"markup in objects is text", testMarkup},
 		{"an open page follows the cluster", testLive},
 		{"an API server that goes away and returns", testOutage},
@@ -81,20 +79,30 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 	}
 }
 
-// takeScreenshots takes one picture of each page, and of one page in dark too.
+// takeScreenshots takes a picture of each page in light and in dark.
 func (b *tab) takeScreenshots(t *testing.T) {
 	check(t, os.MkdirAll(*screenshots, 0o755)) //nolint:gosec // for everybody
-	take := func(path, name, scheme string, height int64) {
-		b.screen(t, 1200, height, scheme)
-		b.open(t, path)
-		b.screenshot(t, filepath.Join(*screenshots, name+".png"))
-	}
 	for _, page := range sitemap {
-		if page.picture > 0 {
-			take(page.path, page.name, "light", page.picture)
+		if *widths != "" {
+			for _, text := range strings.Split(*widths, ",") {
+				width, err := strconv.ParseInt(text, 10, 64)
+				check(t, err)
+				b.screen(t, width, 900, "light")
+				b.open(t, page.path)
+				height := evaluate[int64](t, b, `document.documentElement.scrollHeight`)
+				t.Logf("%s at %d: %d pixels high", page.name, width, height)
+				b.screen(t, width, min(height, 6000), "light")
+				b.screenshot(t, filepath.Join(*screenshots, page.name+"-"+text+".png"))
+			}
+			continue
 		}
-		if page.name == "pod" {
-			take(page.path, page.name+"-dark", "dark", 900)
+		for _, scheme := range []string{"light", "dark"} {
+			if page.picture == 0 {
+				continue
+			}
+			b.screen(t, 1280, page.picture, scheme)
+			b.open(t, page.path)
+			b.screenshot(t, filepath.Join(*screenshots, page.name+map[string]string{"light": "", "dark": "-dark"}[scheme]+".png"))
 		}
 	}
 }
@@ -108,6 +116,13 @@ func testEachPage(t *testing.T, b *tab) {
 			b.accessible(t)
 			b.screen(t, 1280, 800, "dark")
 			b.accessible(t)
+			if high := evaluate[int](t, b, `document.querySelector("main").scrollWidth - document.querySelector("main").clientWidth`); high > 0 {
+				t.Errorf("the content is %d pixels wider than its place", high)
+			}
+			b.screen(t, 2560, 1440, "light")
+			if wide := evaluate[int](t, b, `document.documentElement.scrollWidth`); wide > 2560 {
+				t.Errorf("on a screen of 2560 pixels the page is %d wide", wide)
+			}
 			b.screen(t, 360, 740, "light")
 			if wide := evaluate[int](t, b, `document.documentElement.scrollWidth`); wide > 360 {
 				t.Errorf("on a screen of 360 pixels the page is %d wide", wide)
@@ -161,7 +176,7 @@ func testTry(t *testing.T, b *tab) {
 	b.do(t, chromedp.Focus(chromedp.CSS("textarea")), chromedp.KeyEvent(kb.End, chromedp.KeyModifiers(kb.ModifierCtrl)),
 		chromedp.SendKeys(chromedp.CSS("textarea"), "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: mine, labels: {use-proxy: 'true'}}\nspec: {containers: [{name: c, image: x}]}\n"),
 		chromedp.Click(`//button[contains(., "Try it")]`), chromedp.WaitVisible(`//h2[contains(., "Whose pods would change")]`))
-	b.has(t, "0 of 2 workloads would change", "Pod mine", "PodDefault team-a/http-proxy", "kubectl apply --namespace team-a")
+	b.has(t, " workloads would change", "Pod mine", "PodDefault team-a/http-proxy", "kubectl apply --namespace team-a")
 
 	b.open(t, "try?namespace=team-a")
 	b.do(t, chromedp.SendKeys(chromedp.CSS("textarea"), "a: [\n"), chromedp.Click(`//button[contains(., "Try it")]`), chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
@@ -202,7 +217,7 @@ func testLive(t *testing.T, b *tab) {
 	}
 	b.accessible(t)
 
-	b.do(t, chromedp.Focus(chromedp.CSS("main input")))
+	b.do(t, chromedp.Focus(chromedp.CSS("main input[type=search]")))
 	read := evaluate[string](t, b, `document.querySelector("footer time").textContent`)
 	latest := credentials("team-b")
 	latest.Name = "latest"

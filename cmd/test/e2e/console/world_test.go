@@ -63,7 +63,7 @@ func newWorld(t *testing.T) *world {
 
 	port := strconv.Itoa(freeport.For(t))
 	w.url = "http://127.0.0.1:" + port + "/"
-	w.console, err = lab.Start(w.folder, lab.Program{Name: "console", Path: w.binary, OwnGroup: true, Args: []string{
+	w.console, err = lab.Start(w.folder, lab.Program{Name: "console", Path: w.binary, OwnGroup: true, Env: []string{"GOGC="}, Args: []string{
 		"console", "--kubeconfig", w.Kubeconfig, "--namespace", "team-a", "--port", port, "--no-browser",
 	}})
 	check(t, err)
@@ -89,19 +89,11 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func (w *world) create(t *testing.T, objects ...client.Object) {
-	t.Helper()
-	for _, o := range objects {
-		if err := w.client.Create(t.Context(), o); err != nil {
-			t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-		}
-	}
-}
-
 // serve starts a server, and returns when the API server calls it about pods.
 func (w *world) serve(t *testing.T) {
 	t.Helper()
-	server, err := lab.Serve(w.folder, lab.Serving{Binary: w.binary, Kubeconfig: w.Kubeconfig, ByURL: true}, lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "500ms"))
+	server, err := lab.Serve(w.folder, lab.Serving{Binary: w.binary, Kubeconfig: w.Kubeconfig, ByURL: true}, lab.Set("serving.drainMin", "0s"), lab.Set("serving.drainTimeout", "500ms"),
+		lab.Set("webhooks.poddefault.maxExemption", "2160h"))
 	check(t, err)
 	t.Cleanup(server.Kill)
 	check(t, server.AwaitReady(t.Context(), patience))

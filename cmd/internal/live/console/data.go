@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// A document is the answer to those who ask for JSON.
+type document struct {
+	// Page is the path of the page, and Namespace the one that it is about.
+	Page      string    `json:"page"`
+	Namespace string    `json:"namespace,omitempty"`
+	Cluster   string    `json:"cluster,omitempty"`
+	ReadAt    time.Time `json:"readAt"`
+	// Hidden are requests that the user may not make: what they would show is missing from the data.
+	Hidden []string `json:"hidden,omitempty"`
+	Notes  []string `json:"notes,omitempty"`
+	// Problem is set instead of data.
+	Problem *problem `json:"problem,omitempty"`
+	Data    any      `json:"data,omitempty"`
+}
+
+// wantsJSON reports whether the client asks for JSON rather than a page. Browsers ask for text/html.
+func wantsJSON(r *http.Request) bool {
+	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		switch kind, _, _ := mime.ParseMediaType(accepted); kind {
+		case "text/html":
+			return false
+		case "application/json":
+			return true
+		}
+	}
+	return false
+}
+
+// asJSON is the frame of a page for those who ask for JSON.
+func asJSON(v *visit, _ templ.Component) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		d := document{Page: v.page.path, Cluster: v.connected(), ReadAt: time.Now().UTC().Truncate(time.Second), Hidden: v.hidden, Notes: v.remarks(), Problem: v.problem, Data: v.data}
+		if v.cluster != nil {
+			d.Namespace = v.cluster.Namespace
+		}
+		return json.NewEncoder(w).Encode(d)
+	})
+}
