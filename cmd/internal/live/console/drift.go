@@ -162,7 +162,7 @@ func showExemptions(ctx context.Context, v *visit) (templ.Component, error) {
 	b := block{
 		heading: "In force", columns: []string{"Namespace", "Workload", "Exempt from", "Until", "Reason", "Pods"},
 		text:  "Pods of these workloads are created without these PodDefaults until the time ends.",
-		empty: "Nothing is exempt that you may read. An exemption is written by those who may update the namespace: see docs/poddefault-operations.md.",
+		empty: "Nothing is exempt that you may read. An Exemption is an object: docs/poddefault-operations.md says who may write one.",
 	}
 	if found != nil {
 		v.data = found.Exemptions
@@ -171,7 +171,7 @@ func showExemptions(ctx context.Context, v *visit) (templ.Component, error) {
 			if left := time.Until(e.Until); left < 7*24*time.Hour {
 				until = append(until, badge("note", "ends within 7 days"))
 			}
-			workload := e.Workload
+			workload := strings.Join(e.Workloads, ", ")
 			if workload == "*" {
 				workload = "all"
 			}

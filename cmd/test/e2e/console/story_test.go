@@ -25,11 +25,7 @@ import (
 // proxy, those of a worker were created while there was no server, the address of the proxy has changed and is being rolled out, and one workload is exempt from it.
 func (w *world) story(t *testing.T) {
 	t.Helper()
-	exempted := namespace("team-b")
-	exempted.Annotations = map[string]string{
-		"sallyport.io/exempt": time.Now().Add(72*time.Hour).UTC().Format(time.RFC3339) + " http-proxy Deployment/mirror the proxy breaks its certificates",
-	}
-	w.create(t, namespace("team-a"), exempted)
+	w.create(t, namespace("team-a"), namespace("team-b"))
 	labels := map[string]string{"use-proxy": "true"}
 	w.create(t, deployment("team-a", "web", labels)...) // before there are PodDefaults
 	w.create(t, credentials("team-a"), credentials("team-b"), proxy("team-b"), &sallyportv1alpha1.ClusterPodDefault{
@@ -51,6 +47,12 @@ func (w *world) story(t *testing.T) {
 	applied.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(text)}
 	w.create(t, applied, pod("team-b", "notebook-0", map[string]string{"add-gcp-secret": "true", "app": "notebook"}))
 	w.create(t, deployment("team-a", "api", labels)...)
+	w.create(t, &sallyportv1alpha1.Exemption{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "mirror"},
+		Spec: sallyportv1alpha1.ExemptionSpec{
+			Until: metav1.NewTime(time.Now().Add(72 * time.Hour)), PodDefaults: []string{"http-proxy"}, Workloads: []string{"Deployment/mirror"}, Reason: "the proxy breaks its certificates",
+		},
+	})
 	w.create(t, deployment("team-b", "mirror", labels)...)
 	revisions := func(what string, count int) {
 		t.Helper()

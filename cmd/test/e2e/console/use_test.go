@@ -52,9 +52,8 @@ func testQuestions(t *testing.T, b *tab) {
 // click follows the link, or presses the button, in the content of the page that has a text, and waits for the next page.
 func (b *tab) click(t *testing.T, text string) {
 	t.Helper()
-	b.do(t, chromedp.Click(`//main//*[self::a or self::button][normalize-space(.)="`+text+`"]`))
-	evaluate[bool](t, b, `new Promise((done) => setTimeout(() => done(true)))`)
-	b.do(t, chromedp.WaitReady(`//footer`))
+	evaluate[string](t, b, `document.body.dataset.left = "this page"`)
+	b.do(t, chromedp.Click(`//main//*[self::a or self::button][normalize-space(.)="`+text+`"]`), chromedp.WaitVisible(chromedp.CSS("body:not([data-left]) footer")))
 }
 
 func testTables(t *testing.T, b *tab) {
