@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
@@ -39,7 +40,7 @@ type consoleOptions struct {
 	config      string
 	server      *serve.Config
 
-	proxy             console.Proxy
+	proxy             access.Proxy
 	networks          []string
 	clientCA          string
 	commonNames       []string

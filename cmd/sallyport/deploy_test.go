@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
-	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
@@ -206,7 +206,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	}
 	_, in := dataset.Settings{PluginsProfileConfigMap: "NAMESPACE/NAME"}.PolicyRules()
 	rights.Profile = in["NAMESPACE"]
-	rights.Console = console.PolicyRules()
+	rights.Console = access.PolicyRules()
 	rights.UserRoles = map[string]chartRole{}
 	for _, object := range deployment.UserRoles("NAME") {
 		role := object.(*rbacv1.ClusterRole)
@@ -222,7 +222,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 	}
 	generated(t, "charts/sallyport/files/rights.yaml", generatedHeader+string(text))
 
-	role := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "sallyport-console"}, Rules: append(console.PolicyRules(), console.ImpersonateAnyUser())}
+	role := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "sallyport-console"}, Rules: append(access.PolicyRules(), access.ImpersonateAnyUser())}
 	if text, err = yaml.Marshal(role); err != nil {
 		t.Fatal(err)
 	}

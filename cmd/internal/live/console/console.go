@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
@@ -115,7 +116,7 @@ const (
 )
 
 // handler returns the console for users that identify recognizes.
-func (o *Options) handler(identify identifier) http.Handler {
+func (o *Options) handler(identify access.Identifier) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /style.css", serveFile("text/css", style))
 	mux.HandleFunc("GET /live.js", serveFile("text/javascript", live))

@@ -25,6 +25,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -127,15 +128,15 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 			t.Log("constrained impersonation is on by default since Kubernetes 1.36: nothing to test before")
 			return
 		}
-		w.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "console"}, Rules: append(PolicyRules(), ImpersonateAnyUser())}, &rbacv1.ClusterRoleBinding{
+		w.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "console"}, Rules: append(access.PolicyRules(), access.ImpersonateAnyUser())}, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "console"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "console"},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "console"}},
 		})
-		w.await(t, "console", authorizationv1.ResourceAttributes{Verb: onBehalf + "list", Group: "kubeflow.org", Resource: "poddefaults"})
+		w.await(t, "console", authorizationv1.ResourceAttributes{Verb: "impersonate-on:user-info:list", Group: "kubeflow.org", Resource: "poddefaults"})
 		w.grant(t, "reader", "team-a", "secrets", "poddefaults.kubeflow.org", "pods")
-		o, proxy := w.options(""), &Proxy{UserHeader: "X-User", Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+		o, proxy := w.options(""), &access.Proxy{UserHeader: "X-User", Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 		o.Config = w.configOf(t, "console")
-		handler := o.handler(proxy.identify)
+		handler := o.handler(proxy.Identify)
 		visit := func(user, target string) (int, string) {
 			r := localRequest(http.MethodGet, target, nil)
 			r.RemoteAddr = "192.0.2.1:1"

@@ -14,6 +14,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/registration"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 )
 
 // unreachable are options for a cluster that does not answer.
@@ -26,7 +28,7 @@ func unreachable() *Options {
 // visitPage requests a page of a local console.
 func visitPage(t *testing.T, o *Options, r *http.Request) (*http.Response, string) {
 	t.Helper()
-	response := recorded(o.handler(local), r).Result()
+	response := recorded(o.handler(access.Local), r).Result()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -4,11 +4,10 @@ package console
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 )
 
 const (
@@ -36,88 +35,8 @@ const (
 // errTooLarge refuses a page.
 var errTooLarge = fmt.Errorf("the page has more than %d MiB", maxAnswer>>20)
 
-// seats limits what is done at the same time.
-type seats struct {
-	all              chan struct{}
-	perUser, waiting int
-
-	mu    sync.Mutex
-	users map[string]*userSeats // of users that have one or wait
-}
-
-type userSeats struct {
-	taken chan struct{}
-	count int // that are taken or waited for
-}
-
-func newSeats(all, perUser, waiting int) *seats {
-	return &seats{all: make(chan struct{}, all), perUser: perUser, waiting: waiting, users: map[string]*userSeats{}}
-}
-
-func renderings() *seats { return newSeats(maxRenderings, maxUserRenderings, maxWaiting) }
-func streams() *seats    { return newSeats(maxStreams, maxUserStreams, 0) }
-
-// errUser and errAll say whose limit is reached.
-var (
-	errUser = errors.New("the limit of a user is reached")
-	errAll  = errors.New("the limit of all users is reached")
-)
-
-// take takes a seat of a user, first among those of the user and then among those of all, and returns
-// how to leave it. It waits until ctx ends, if seats may be waited for. Errors are errUser and errAll.
-func (s *seats) take(ctx context.Context, user string) (leave func(), err error) {
-	s.mu.Lock()
-	mine := s.users[user]
-	if mine == nil {
-		mine = &userSeats{taken: make(chan struct{}, s.perUser)}
-		s.users[user] = mine
-	}
-	if mine.count >= s.perUser+s.waiting {
-		s.mu.Unlock()
-		return nil, errUser
-	}
-	mine.count++
-	s.mu.Unlock()
-	forget := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if mine.count--; mine.count == 0 {
-			delete(s.users, user)
-		}
-	}
-	if !s.enter(ctx, mine.taken) {
-		forget()
-		return nil, errUser
-	}
-	if !s.enter(ctx, s.all) {
-		<-mine.taken
-		forget()
-		return nil, errAll
-	}
-	return func() {
-		<-s.all
-		<-mine.taken
-		forget()
-	}, nil
-}
-
-// enter reports whether there is room in a channel, or is before ctx ends.
-func (s *seats) enter(ctx context.Context, channel chan struct{}) bool {
-	select {
-	case channel <- struct{}{}:
-		return true
-	default:
-	}
-	if s.waiting == 0 {
-		return false
-	}
-	select {
-	case channel <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func renderings() *access.Seats { return access.NewSeats(maxRenderings, maxUserRenderings, maxWaiting) }
+func streams() *access.Seats    { return access.NewSeats(maxStreams, maxUserStreams, 0) }
 
 // An answer holds at most maxAnswer bytes of a page.
 type answer struct {

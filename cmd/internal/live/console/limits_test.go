@@ -126,30 +126,6 @@ func TestStreamsOfOneUserRefuseOnlyThatUser(t *testing.T) {
 	}
 }
 
-func TestSeatsAreFreeAgain(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	s := newSeats(2, 1, 1)
-	take := func(ctx context.Context, user string, want error) (leave func()) {
-		t.Helper()
-		leave, err := s.take(ctx, user)
-		if !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", user, err, want)
-		}
-		return leave
-	}
-	a, b := take(t.Context(), "a", nil), take(t.Context(), "b", nil)
-	take(ended, "a", errUser) // waits for the own
-	take(ended, "c", errAll)
-	a()
-	c := take(ended, "c", nil)
-	b()
-	c()
-	if len(s.users) != 0 || len(s.all) != 0 {
-		t.Errorf("%d users and %d seats are left", len(s.users), len(s.all))
-	}
-}
-
 func TestAPageThatIsTooLargeSaysSo(t *testing.T) {
 	visit := serveOne(t, func(_ context.Context, v *visit) (templ.Component, error) {
 		return nothing(strings.Repeat("x", maxAnswer)), nil

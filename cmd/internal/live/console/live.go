@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 )
 
 const (
@@ -21,10 +23,10 @@ const (
 
 // stream sends the content of an open page when it has changed, as server-sent events: content, and
 // read with the time of each reading. It ends with the console.
-func (v visit) stream(w http.ResponseWriter, renderings, streams *seats) {
-	leave, err := streams.take(v.Context(), v.user)
+func (v visit) stream(w http.ResponseWriter, renderings, streams *access.Seats) {
+	leave, err := streams.Take(v.Context(), v.user)
 	switch {
-	case errors.Is(err, errUser):
+	case errors.Is(err, access.ErrUser):
 		http.Error(w, fmt.Sprintf("%d pages of yours follow the cluster already: close one, or reload this one by hand", maxUserStreams), http.StatusTooManyRequests)
 		return
 	case err != nil:

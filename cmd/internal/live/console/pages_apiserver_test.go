@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/sidebyside"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -64,7 +65,7 @@ func testPodPage(t *testing.T, w *world) {
 		"<ins>    - name: PASSWORD</ins></td><td role=\"cell\" class=\"origin o0\">PodDefault team-c/credentials</td>", "spec.volumes[credentials]", "it is shown as it is stored, without what PodDefaults added",
 		"hidden ", "Webhooks and policies", "!hunter", "!<img", "!<script>", "!onerror", "!yyyy")
 	body = w.page(t, "", "/pod?namespace=team-c&type=pod&name=web-0&values=show", http.StatusOK)
-	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script>", "!hidden ", "!"+strings.Repeat("y", 2*maxCharacters))
+	has(t, body, "hunter4", "onerror", "bytes in all", "!<img", "!<script>", "!hidden ", "!"+strings.Repeat("y", 2*sidebyside.MaxCharacters))
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=deploy&name=web", http.StatusOK), "Pod team-c/web-", "applied", "<ins>    - name: PASSWORD</ins>", "!hunter4")
 
 	has(t, w.page(t, "", "/pod?namespace=team-c&type=pod&name=gone", http.StatusNotFound), "There is no such object")

@@ -26,12 +26,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
-// Limits of what a page shows. It says how much it leaves out.
-const (
-	maxLines      = 4000
-	maxCharacters = 500  // of a line
-	maxPods       = 5000 // of a list, of which a page has some
-)
+// maxPods limits the pods of a list, of which a page has some. It says how many it leaves out.
+const maxPods = 5000
 
 // trial evaluates the PodDefaults that the user may read.
 func (v *visit) trial(validation string) *injection.Trial {

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
@@ -67,7 +68,7 @@ func TestOnlyProxiesWithACertificateMayNameUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &Proxy{UserHeader: "X-User", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	proxy := &access.Proxy{UserHeader: "X-User", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	if proxy.ClientCA, err = serving.NewClientCA(serving.ClientCAOptions{File: gatewayFile, CommonNames: []string{"gateway"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,4 +136,21 @@ func readFile(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return contents
+}
+
+func TestAConsoleBelowAPrefix(t *testing.T) {
+	handler := access.WithHealth(access.WithoutPrefix("/apps/sallyport", unreachable().handler(access.Local)))
+	for target, want := range map[string]int{
+		"/apps/sallyport": http.StatusPermanentRedirect, "/apps/sallyport/": http.StatusServiceUnavailable, "/apps/sallyport/style.css": http.StatusOK,
+		"/style.css": http.StatusOK, "/": http.StatusServiceUnavailable, "/apps/other": http.StatusNotFound, "/healthz": http.StatusOK,
+		"/apps/sallyport/../../style.css": http.StatusNotFound, "/apps/sallyportstyle.css": http.StatusNotFound,
+	} {
+		w := recorded(handler, localRequest(http.MethodGet, target, nil))
+		if w.Code != want {
+			t.Errorf("%s: status %d, want %d", target, w.Code, want)
+		}
+		if location := w.Header().Get("Location"); location != "" && location != "/apps/sallyport/" {
+			t.Errorf("%s: to %s", target, location)
+		}
+	}
 }

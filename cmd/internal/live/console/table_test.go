@@ -79,21 +79,6 @@ func TestALongTableHasPages(t *testing.T) {
 	}
 }
 
-func TestLinesFarFromAChangeAreFolded(t *testing.T) {
-	var rows []row
-	for i := range 30 {
-		rows = append(rows, row{before: "x", after: "x", removed: i == 15})
-	}
-	folded := fold(rows)
-	if len(folded) != 2*around+3 || folded[0].folded != 12 || folded[len(folded)-1].folded != 11 {
-		t.Errorf("%d rows, %+v", len(folded), folded)
-	}
-	if got := fold(rows[:10]); len(got) != 1 || got[0].folded != 10 {
-		t.Errorf("%+v", got)
-	}
-}
-
-// TestAddressesOfTheUserAreNoMarkup checks what of the address is on the page.
 func TestAddressesOfTheUserAreNoMarkup(t *testing.T) {
 	for _, target := range []string{"/webhooks?q=%22%3E%3Cimg%3E", "/search?text=%22%3E%3Cimg%3E", "/pod?sort=%22%3E%3Cimg%3E&page=%22%3E%3Cimg%3E", "/?cluster=%22%3E%3Cimg%3E"} {
 		if _, body := visitPage(t, unreachable(), localRequest(http.MethodGet, target, nil)); strings.Contains(body, "<img") {

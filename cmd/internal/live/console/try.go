@@ -16,6 +16,7 @@ import (
 	"github.com/a-h/templ"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/sidebyside"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
@@ -47,7 +48,7 @@ type tried struct {
 // A changed is a pod that a PodDefault would change.
 type changed struct {
 	*injection.Change
-	rows []row
+	rows []sidebyside.Row
 	more int
 	// equals are further workloads with the same change, by title.
 	equals []string

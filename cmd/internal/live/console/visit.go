@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -208,7 +209,7 @@ func (v *visit) content(ctx context.Context) (content templ.Component, status in
 }
 
 // pageHandler answers requests for a page, and for the changes of an open one, within limits.
-func (o *Options) pageHandler(p page, identify identifier, renderings, streams *seats) http.Handler {
+func (o *Options) pageHandler(p page, identify access.Identifier, renderings, streams *access.Seats) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, config, err := identify(r, o.Config)
 		if err != nil {
@@ -240,14 +241,14 @@ func (o *Options) pageHandler(p page, identify identifier, renderings, streams *
 }
 
 // render reads the page for a new visit and renders it in a frame, when the limits allow it.
-func (v visit) render(renderings *seats, frame func(*visit, templ.Component) templ.Component) (shown []byte, status int, err error) {
+func (v visit) render(renderings *access.Seats, frame func(*visit, templ.Component) templ.Component) (shown []byte, status int, err error) {
 	ctx, cancel := context.WithTimeout(v.Context(), maxTime)
 	defer cancel()
-	leave, err := renderings.take(ctx, v.user)
+	leave, err := renderings.Take(ctx, v.user)
 	switch {
-	case errors.Is(err, errUser) && ctx.Err() == nil:
+	case errors.Is(err, access.ErrUser) && ctx.Err() == nil:
 		return nil, http.StatusTooManyRequests, fmt.Errorf("%d pages of yours are waiting already: wait until they are shown", maxWaiting)
-	case errors.Is(err, errUser):
+	case errors.Is(err, access.ErrUser):
 		return nil, http.StatusServiceUnavailable, errors.New("other pages of yours are still being rendered: try again when they are shown")
 	case err != nil:
 		return nil, http.StatusServiceUnavailable, errors.New("too many pages are being rendered: try again")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package console
+// Package access decides who may open the console, with whose rights it reads, and how much it does at the same time.
+package access
 
 import (
 	"errors"
@@ -19,14 +20,14 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// An identifier returns the user of a request and the configuration to read with that user's rights.
+// An Identifier returns the user of a request and the configuration to read with that user's rights.
 // An error refuses the request.
-type identifier func(r *http.Request, base *rest.Config) (user string, config *rest.Config, err error)
+type Identifier func(r *http.Request, base *rest.Config) (user string, config *rest.Config, err error)
 
-// local identifies everyone who reaches a loopback address as the local user, as kubectl proxy does. It
+// Local identifies everyone who reaches a loopback address as the local user, as kubectl proxy does. It
 // refuses other host names: a site whose name resolves to a loopback address (DNS rebinding) could read
 // the pages.
-func local(r *http.Request, base *rest.Config) (string, *rest.Config, error) {
+func Local(r *http.Request, base *rest.Config) (string, *rest.Config, error) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host
@@ -70,9 +71,9 @@ func (p *Proxy) Validate() error {
 
 var errNotTrusted = errors.New("this is not a trusted proxy: open the console through the address of your platform")
 
-// identify returns the user that a trusted proxy names. Groups that Kubernetes itself gives, and users
+// Identify returns the user that a trusted proxy names. Groups that Kubernetes itself gives, and users
 // that are its components, are refused: they come from a proxy only if somebody forged them.
-func (p *Proxy) identify(r *http.Request, base *rest.Config) (string, *rest.Config, error) {
+func (p *Proxy) Identify(r *http.Request, base *rest.Config) (string, *rest.Config, error) {
 	if len(p.Networks) > 0 {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !slices.ContainsFunc(p.Networks, func(n netip.Prefix) bool { return n.Contains(from.Addr().Unmap()) }) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package console
+package access
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -38,10 +39,10 @@ func TestUsersOfAProxy(t *testing.T) {
 		"another header of a platform":  {"192.0.2.7:1", headers{"X-Forwarded-User": {"admin"}}, rest.ImpersonationConfig{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := localRequest(http.MethodGet, "/", nil)
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.RemoteAddr, r.Header = tc.from, tc.headers
 			base := &rest.Config{BearerToken: "own"}
-			user, config, err := proxy.identify(r, base)
+			user, config, err := proxy.Identify(r, base)
 			if refused := tc.want.UserName == ""; (err != nil) != refused {
 				t.Fatalf("error %v", err)
 			} else if refused {
@@ -63,9 +64,9 @@ func FuzzIdentify(f *testing.F) {
 	f.Add("", ",", "x")
 	proxy := &Proxy{UserHeader: "user", GroupsHeader: "groups", Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	f.Fuzz(func(t *testing.T, user, groups, from string) {
-		r := localRequest(http.MethodGet, "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr, r.Header = from, http.Header{"User": {user}, "Groups": {groups}}
-		_, config, err := proxy.identify(r, &rest.Config{})
+		_, config, err := proxy.Identify(r, &rest.Config{})
 		if err != nil {
 			return
 		}
@@ -91,23 +92,6 @@ func TestAProxyNeedsAHeaderAndSomebodyToTrust(t *testing.T) {
 	} {
 		if err := tc.proxy.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestAConsoleBelowAPrefix(t *testing.T) {
-	handler := withHealth(withoutPrefix("/apps/sallyport", unreachable().handler(local)))
-	for target, want := range map[string]int{
-		"/apps/sallyport": http.StatusPermanentRedirect, "/apps/sallyport/": http.StatusServiceUnavailable, "/apps/sallyport/style.css": http.StatusOK,
-		"/style.css": http.StatusOK, "/": http.StatusServiceUnavailable, "/apps/other": http.StatusNotFound, "/healthz": http.StatusOK,
-		"/apps/sallyport/../../style.css": http.StatusNotFound, "/apps/sallyportstyle.css": http.StatusNotFound,
-	} {
-		w := recorded(handler, localRequest(http.MethodGet, target, nil))
-		if w.Code != want {
-			t.Errorf("%s: status %d, want %d", target, w.Code, want)
-		}
-		if location := w.Header().Get("Location"); location != "" && location != "/apps/sallyport/" {
-			t.Errorf("%s: to %s", target, location)
 		}
 	}
 }
