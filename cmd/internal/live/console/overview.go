@@ -69,7 +69,7 @@ func (o *outlook) blind() bool { return len(o.skipped) > len(o.passed)+len(o.att
 type question struct{ text, hint, href string }
 
 // questions are the first thing on the first page.
-func (v *visit) questions() []question {
+func questions(v *visit) []question {
 	return []question{
 		{"Why is my pod not injected?", "Choose a pod or a workload: what was sent, what is stored, which PodDefaults did not match, and why", v.link("pod")},
 		{"Who can read this Secret through pods?", "PodDefaults that bring Secrets, and the pods that have them", v.link("who", "kind", "Secret")},

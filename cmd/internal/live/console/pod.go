@@ -29,8 +29,8 @@ import (
 // maxPods limits the pods of a list, of which a page has some. It says how many it leaves out.
 const maxPods = 5000
 
-// trial evaluates the PodDefaults that the user may read.
-func (v *visit) trial(validation string) *injection.Trial {
+// newTrial evaluates the PodDefaults that the user may read.
+func newTrial(v *visit, validation string) *injection.Trial {
 	return &injection.Trial{
 		Cluster: v.cluster, Webhooks: v.Webhooks, Checker: fieldcheck.New(validation, &v.notes, &fieldcheck.Definitions{}), Notes: &v.notes,
 	}
@@ -53,7 +53,7 @@ func showPod(ctx context.Context, v *visit) (templ.Component, error) {
 		return nil, err
 	}
 	var pods []*admitted
-	_, err = v.trial(fieldcheck.Warn).Explain(ctx, []*manifest.Object{object}, v.Dataset, func(e *injection.Explanation) error {
+	_, err = newTrial(v, fieldcheck.Warn).Explain(ctx, []*manifest.Object{object}, v.Dataset, func(e *injection.Explanation) error {
 		pod, err := v.admitted(e)
 		pods = append(pods, pod)
 		return err

@@ -191,7 +191,7 @@ func podDefaults(v *visit, s *injection.Survey) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, d := range s.Defaults {
-				if v.matches(d.Kind + " " + d.Name + " " + d.Description) {
+				if matches(v, d.Kind+" "+d.Name+" "+d.Description) {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section aria-labelledby=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -74,7 +74,7 @@ func (v *visit) view(label string, columns []string, rows [][]cell) *view {
 }
 
 // matches reports whether a text has that of the filter.
-func (v *visit) matches(text string) bool {
+func matches(v *visit, text string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(v.URL.Query().Get("q")))
 }
 

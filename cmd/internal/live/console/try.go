@@ -148,7 +148,7 @@ func (v *visit) try(ctx context.Context, t *tried, text string) error {
 	if t.text = text; len(text) > maxRepeated {
 		t.text, t.long = "", len(text)
 	}
-	trial := v.trial(fieldcheck.Strict)
+	trial := newTrial(v, fieldcheck.Strict)
 	server, err := dryrun.New(v.config, nil)
 	if err != nil {
 		return err

@@ -167,15 +167,15 @@ func (v *visit) open() error {
 }
 
 // shownNamespace is the namespace in the picker: empty for all, where a page can show all.
-func (v *visit) shownNamespace() string {
+func shownNamespace(v *visit) string {
 	if v.cluster == nil || v.chosen() == "" && slices.Contains([]string{"", "poddefaults", "who", "webhooks", "latency", "upgrade", "rollouts", "drift", "exemptions", "search"}, v.page.path) {
 		return ""
 	}
 	return v.cluster.Namespace
 }
 
-// searched is the text in the field for a search.
-func (v *visit) searched() string {
+// searchedText is the text in the field for a search.
+func searchedText(v *visit) string {
 	if v.page.path == "search" {
 		return v.URL.Query().Get("text")
 	}
