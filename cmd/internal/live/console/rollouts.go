@@ -191,7 +191,7 @@ func commandsOf(s *rollouts.State) [][]cell {
 	}
 	var out [][]cell
 	add := func(what, command string) {
-		out = append(out, []cell{text(what), {{text: "kubectl sallyport " + command + " " + object, copied: true}}})
+		out = append(out, []cell{text(what), {{text: "kubectl sallyport rollout " + command + " " + object, copied: true}}})
 	}
 	if s.InProgress() && !s.Aborted {
 		add("enter the next step", "promote")
@@ -199,8 +199,8 @@ func commandsOf(s *rollouts.State) [][]cell {
 		add("give all new pods the stable revision", "abort")
 	}
 	if len(s.Revisions) > 1 {
-		add("see the difference with values", "history --revision "+strconv.FormatInt(s.Revisions[1].Number, 10))
-		add("go back to the revision before", "rollback --to-revision "+strconv.FormatInt(s.Revisions[1].Number, 10))
+		add("see the difference with values", "diff --revision "+strconv.FormatInt(s.Revisions[1].Number, 10))
+		add("go back to the revision before", "undo --to-revision "+strconv.FormatInt(s.Revisions[1].Number, 10))
 	}
 	return out
 }

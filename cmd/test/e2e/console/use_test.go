@@ -20,7 +20,7 @@ var questions = []struct {
 	{"What would this change do, and to whom?", []string{"What would this change do, and to whom?", "Try it"}, []string{"Whose pods would change", "would change"}},
 	{"Which webhook slows my cluster?", []string{"Which webhook slows my cluster?"}, []string{"poddefault.sallyport.io", "99 % within", "<svg"}},
 	{"What is wrong, and what do I do?", nil, []string{"Checks of the installation", "not checked", "checks passed"}},
-	{"What did last week's change do?", []string{"What did last week's change do?", "PodDefault team-a/http-proxy"}, []string{"~ env: changed HTTPS_PROXY", "Pods by revision", "At step 1 of 2", "kubectl sallyport promote"}},
+	{"What did last week's change do?", []string{"What did last week's change do?", "PodDefault team-a/http-proxy"}, []string{"~ env: changed HTTPS_PROXY", "Pods by revision", "At step 1 of 2", "kubectl sallyport rollout promote"}},
 	{"Who is exempt, and until when?", []string{"Who is exempt, and until when?"}, []string{"Deployment/mirror", "the proxy breaks its certificates", "ends within 7 days"}},
 	{"Is it safe to upgrade?", []string{"Is it safe to upgrade?"}, []string{"No: fix 1 of these checks first", "rollouts of PodDefaults", "1 in progress", "created without the webhook"}},
 }
