@@ -10,10 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
@@ -23,11 +21,9 @@ import (
 // findDrift compares the pods of the chosen namespace, or of all, with PodDefaults. It is nil if the user may not
 // read them, or if the cluster has no PodDefaults.
 func (v *visit) findDrift(ctx context.Context) (*injection.Drift, error) {
-	found, err := injection.FindDrift(ctx, v.cluster, v.chosen(), nil, &v.notes)
-	if v.chosen() == "" && apierrors.IsForbidden(err) {
-		v.hidden = append(v.hidden, "compare pods of all namespaces; those of "+v.cluster.Namespace+" are shown")
-		found, err = injection.FindDrift(ctx, v.cluster, v.cluster.Namespace, nil, &v.notes)
-	}
+	found, err := inAll(v, "compare pods of all namespaces; those of "+v.cluster.Namespace+" are shown", func(namespace string) (*injection.Drift, error) {
+		return injection.FindDrift(ctx, v.cluster, namespace, nil, &v.notes)
+	})
 	if errors.Is(err, injection.ErrNoPodDefaults) {
 		v.notes.WriteString("note: " + err.Error() + "\n")
 		return nil, nil
@@ -168,7 +164,7 @@ func showExemptions(ctx context.Context, v *visit) (templ.Component, error) {
 		v.data = found.Exemptions
 		for _, e := range found.Exemptions {
 			until := cell{{text: e.Until.UTC().Format(timeFormat)}}
-			if left := time.Until(e.Until); left < 7*24*time.Hour {
+			if endsSoon(e.Until) {
 				until = append(until, badge("note", "ends within 7 days"))
 			}
 			workload := strings.Join(e.Workloads, ", ")

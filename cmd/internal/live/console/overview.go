@@ -27,9 +27,7 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := v.Doctor
-	options.Window = 0 // a page does not wait for further failures
-	found, err := doctor.Run(ctx, v.config, options)
+	found, err := diagnose(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +47,13 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 		}
 	}
 	return overview(v, o), nil
+}
+
+// diagnose runs doctor's checks.
+func diagnose(ctx context.Context, v *visit) (*doctor.Report, error) {
+	options := v.Doctor
+	options.Window = 0 // a page does not wait for further failures
+	return doctor.Run(ctx, v.config, options)
 }
 
 // statusOrder are the outcomes of checks, worst first.

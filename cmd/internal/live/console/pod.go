@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -200,7 +199,7 @@ type admissionChain struct {
 func (c *admissionChain) path(pod *admitted) string {
 	var list []draw.Stage
 	for _, phase := range lint.Phases() {
-		stage := draw.Stage{Title: phaseTitle(phase), Serial: phase == lint.MutatingWebhooks || phase == lint.MutatingPolicies}
+		stage := stageOf(phase)
 		for i, link := range c.links {
 			if link.Phase != phase {
 				continue
@@ -233,7 +232,7 @@ func (a *admitted) applied() []string {
 func (a *admitted) color(origin string) string {
 	for i, name := range a.applied() {
 		if name == origin {
-			return "origin o" + strconv.Itoa(i%draw.Origins)
+			return "origin " + draw.OriginClass(i)
 		}
 	}
 	return ""

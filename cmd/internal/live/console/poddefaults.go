@@ -65,7 +65,7 @@ func countRows(v *visit, counts []namespaceCount) [][]cell {
 // namespaces, or if the cluster has none of the kind.
 func countPodDefaults(ctx context.Context, v *visit) ([]namespaceCount, error) {
 	out := []namespaceCount{}
-	err := v.cluster.EachMetadata(ctx, "/apis/"+kubeflowv1alpha1.GroupVersion.String()+"/"+kubeflowv1alpha1.PodDefaultResource, "", func(o *metav1.ObjectMeta) {
+	err := v.cluster.EachMetadata(ctx, injection.CollectionOf(false, ""), "", func(o *metav1.ObjectMeta) {
 		i, found := slices.BinarySearchFunc(out, o.Namespace, func(c namespaceCount, name string) int { return cmp.Compare(c.Namespace, name) })
 		if !found {
 			out = slices.Insert(out, i, namespaceCount{Namespace: o.Namespace})

@@ -26,10 +26,9 @@ func showRollouts(ctx context.Context, v *visit) (templ.Component, error) {
 	if name != "" {
 		return showRollout(ctx, v, name)
 	}
-	changes, err := rollouts.Recent(ctx, v.cluster, v.chosen())
-	if v.chosen() == "" && v.hide("list revisions of all namespaces; those of "+v.cluster.Namespace+" are shown", err) == nil && err != nil {
-		changes, err = rollouts.Recent(ctx, v.cluster, v.cluster.Namespace)
-	}
+	changes, err := inAll(v, "list revisions of all namespaces; those of "+v.cluster.Namespace+" are shown", func(namespace string) ([]rollouts.Change, error) {
+		return rollouts.Recent(ctx, v.cluster, namespace)
+	})
 	if err = v.hide("list revisions of the namespace "+v.cluster.Namespace, err); err != nil {
 		return nil, err
 	}
@@ -89,11 +88,11 @@ func stepsOf(s *rollouts.State) block {
 	for i, step := range s.Steps {
 		class, state := "later", badge("quiet", "to come")
 		switch {
-		case !s.InProgress(), int32(i+1) < s.Step: //nolint:gosec // the schema limits it
+		case !s.InProgress(), i+1 < int(s.Step):
 			class, state = "done", badge("ok", "done")
-		case int32(i+1) == s.Step && s.Aborted, s.Aborted: //nolint:gosec // the schema limits it
+		case s.Aborted:
 			class, state = "fix", badge("fix", "aborted")
-		case int32(i+1) == s.Step: //nolint:gosec // the schema limits it
+		case i+1 == int(s.Step):
 			class, state = "now", badge("note", "now")
 		}
 		steps = append(steps, draw.Step{Text: "Step " + strconv.Itoa(i+1), Percent: int(step.Percent), Class: class})
@@ -119,7 +118,7 @@ func stepsOf(s *rollouts.State) block {
 func colorsOf(s *rollouts.State) map[string]string {
 	out := map[string]string{"": "quiet"}
 	for i, r := range s.Revisions {
-		out[r.Name] = "o" + strconv.Itoa(i%draw.Origins)
+		out[r.Name] = draw.OriginClass(i)
 	}
 	return out
 }
@@ -205,5 +204,10 @@ func commandsOf(s *rollouts.State) [][]cell {
 	return out
 }
 
+const week = 7 * 24 * time.Hour
+
 // thisWeek reports whether something happened in the last seven days.
-func thisWeek(at time.Time) bool { return time.Since(at) < 7*24*time.Hour }
+func thisWeek(at time.Time) bool { return time.Since(at) < week }
+
+// endsSoon reports whether something ends within seven days.
+func endsSoon(at time.Time) bool { return time.Until(at) < week }

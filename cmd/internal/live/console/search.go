@@ -11,8 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
@@ -34,12 +33,10 @@ func searchables() []searchable {
 	toWebhooks := func(v *visit, o *metav1.ObjectMeta) string { return v.link("webhooks", "q", o.Name) }
 	out := []searchable{
 		{"Namespace", func(string) string { return "/api/v1/namespaces" }, func(v *visit, o *metav1.ObjectMeta) string { return v.link("poddefaults", "namespace", o.Name) }},
-		{"PodDefault", collection(kubeflowv1alpha1.GroupVersion.String(), kubeflowv1alpha1.PodDefaultResource), func(v *visit, o *metav1.ObjectMeta) string {
+		{"PodDefault", func(namespace string) string { return injection.CollectionOf(false, namespace) }, func(v *visit, o *metav1.ObjectMeta) string {
 			return v.link("rollouts", "namespace", o.Namespace, "type", "poddefault", "name", o.Name)
 		}},
-		{"ClusterPodDefault", func(string) string {
-			return "/apis/" + sallyportv1alpha1.GroupVersion.String() + "/" + sallyportv1alpha1.ClusterPodDefaultResource
-		}, func(v *visit, o *metav1.ObjectMeta) string {
+		{"ClusterPodDefault", func(string) string { return injection.CollectionOf(true, "") }, func(v *visit, o *metav1.ObjectMeta) string {
 			return v.link("rollouts", "type", "clusterpoddefault", "name", o.Name)
 		}},
 		{"MutatingWebhookConfiguration", admission("mutatingwebhookconfigurations"), toWebhooks},
@@ -48,21 +45,11 @@ func searchables() []searchable {
 		{"MutatingAdmissionPolicy", admission("mutatingadmissionpolicies"), toWebhooks},
 	}
 	for _, kind := range workload.Kinds() {
-		out = append(out, searchable{kind.Name, func(namespace string) string { return strings.Replace(kind.Path(namespace), "namespaces//", "", 1) }, func(v *visit, o *metav1.ObjectMeta) string {
+		out = append(out, searchable{kind.Name, kind.Path, func(v *visit, o *metav1.ObjectMeta) string {
 			return v.link("pod", "namespace", o.Namespace, "type", strings.ToLower(kind.Name), "name", o.Name)
 		}})
 	}
 	return out
-}
-
-// collection is the path of a kind with namespaces.
-func collection(groupVersion, resource string) func(string) string {
-	return func(namespace string) string {
-		if namespace == "" {
-			return "/apis/" + groupVersion + "/" + resource
-		}
-		return "/apis/" + groupVersion + "/namespaces/" + namespace + "/" + resource
-	}
 }
 
 // A hit is an object whose name has the text.

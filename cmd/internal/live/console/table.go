@@ -34,9 +34,9 @@ type column struct{ title, href, sorted string }
 func (v *visit) view(label string, columns []string, rows [][]cell) *view {
 	t := &view{label: label, name: slug(label), all: len(rows)}
 	query := v.URL.Query()
-	if text := strings.ToLower(query.Get("q")); text != "" && v.page.filter {
+	if query.Get("q") != "" && v.page.filter {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(row []cell) bool {
-			return !slices.ContainsFunc(row, func(c cell) bool { return strings.Contains(strings.ToLower(c.plain()), text) })
+			return !slices.ContainsFunc(row, func(c cell) bool { return matches(v, c.plain()) })
 		})
 	}
 	by, _ := strings.CutPrefix(query.Get("sort"), t.name+".")

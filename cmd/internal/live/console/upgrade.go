@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -27,9 +26,7 @@ type assessment struct {
 // showUpgrade says whether it is safe to upgrade: the installation answers, webhooks can be restarted without
 // failed calls, no rollout is half done, no pod was missed. What could not be checked is not safe.
 func showUpgrade(ctx context.Context, v *visit) (templ.Component, error) {
-	options := v.Doctor
-	options.Window = 0
-	found, err := doctor.Run(ctx, v.config, options)
+	found, err := diagnose(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +67,7 @@ func showUpgrade(ctx context.Context, v *visit) (templ.Component, error) {
 
 // assessWebhooks looks at findings about all webhooks and policies: those that fail closed stop an upgrade.
 func assessWebhooks(ctx context.Context, v *visit) (assessment, error) {
-	a := assessment{Check: "webhooks of the cluster", Status: doctor.OK, Text: "no webhook or policy has an error", Remedy: ""}
+	a := assessment{Check: "webhooks of the cluster", Status: doctor.OK, Text: "no webhook or policy has an error"}
 	listing, err := inspect.List(ctx, v.cluster)
 	if err != nil {
 		return a, err
@@ -128,7 +125,7 @@ func assessPods(ctx context.Context, v *visit) (assessment, error) {
 		missed += len(found.Workloads[i].Missed)
 	}
 	for _, e := range found.Exemptions {
-		if time.Until(e.Until) < 7*24*time.Hour {
+		if endsSoon(e.Until) {
 			ending++
 		}
 	}

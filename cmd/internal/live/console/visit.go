@@ -66,6 +66,17 @@ func (v *visit) hide(what string, err error) error {
 	return err
 }
 
+// inAll reads the chosen namespace or, if none is chosen, all of them. A user who may not read all sees the
+// namespace of the cluster, and what is hidden.
+func inAll[T any](v *visit, what string, read func(namespace string) (T, error)) (T, error) {
+	found, err := read(v.chosen())
+	if v.chosen() == "" && apierrors.IsForbidden(err) {
+		v.hidden = append(v.hidden, what)
+		return read(v.cluster.Namespace)
+	}
+	return found, err
+}
+
 // remarks returns the lines of notes, shortened.
 func (v *visit) remarks() []string {
 	const most = 20

@@ -133,7 +133,7 @@ func webhookRows(l *inspect.Listing, phase lint.Phase, c *calls) [][]cell {
 func pathOf(l *inspect.Listing, c *calls) string {
 	var list []draw.Stage
 	for _, phase := range lint.Phases() {
-		stage := draw.Stage{Title: phaseTitle(phase), Serial: phase == lint.MutatingWebhooks || phase == lint.MutatingPolicies}
+		stage := stageOf(phase)
 		for i := range l.Links {
 			if link := &l.Links[i]; link.Phase == phase {
 				class := ""
@@ -148,6 +148,11 @@ func pathOf(l *inspect.Listing, c *calls) string {
 		list = append(list, stage)
 	}
 	return draw.Path("The way of a request through all webhooks and policies", list)
+}
+
+// stageOf is a phase without stations. Only what mutates is called one after the other.
+func stageOf(phase lint.Phase) draw.Stage {
+	return draw.Stage{Title: phaseTitle(phase), Serial: phase == lint.MutatingWebhooks || phase == lint.MutatingPolicies}
 }
 
 // station draws a webhook or a policy with what the API server counted.

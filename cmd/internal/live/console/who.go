@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/a-h/templ"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
@@ -29,12 +28,10 @@ func showWho(ctx context.Context, v *visit) (templ.Component, error) {
 	if !slices.Contains(injection.ReferenceKinds, kind) {
 		return nil, fmt.Errorf("%w: the kind is %q: choose one of the list", errBadInput, manifest.Printable(kind))
 	}
-	namespace := v.chosen()
-	found, err := injection.Bringers(ctx, v.cluster, namespace, kind, text, &v.notes)
-	if namespace == "" && apierrors.IsForbidden(err) {
-		v.hidden = append(v.hidden, "list PodDefaults of all namespaces. The search is in "+v.cluster.Namespace+": choose another one")
-		found, err = injection.Bringers(ctx, v.cluster, v.cluster.Namespace, kind, text, &v.notes)
-	}
+	what := "list PodDefaults of all namespaces. The search is in " + v.cluster.Namespace + ": choose another one"
+	found, err := inAll(v, what, func(namespace string) ([]*injection.Bringer, error) {
+		return injection.Bringers(ctx, v.cluster, namespace, kind, text, &v.notes)
+	})
 	if errors.Is(err, injection.ErrNoPodDefaults) {
 		return nothing(err.Error()), nil
 	}

@@ -66,10 +66,14 @@ func ParseRevised(text string) (name string, ofCluster bool, err error) {
 	return name, ofCluster, nil
 }
 
-// CollectionOf returns the path of all objects of the kind.
+// CollectionOf returns the path of all objects of the kind: of PodDefaults those of the namespace, or of all
+// namespaces if it is empty.
 func CollectionOf(ofCluster bool, namespace string) string {
 	if ofCluster {
 		return "/apis/" + sallyportv1alpha1.GroupVersion.String() + "/" + sallyportv1alpha1.ClusterPodDefaultResource
+	}
+	if namespace == "" {
+		return "/apis/" + kubeflowv1alpha1.GroupVersion.String() + "/" + kubeflowv1alpha1.PodDefaultResource
 	}
 	return "/apis/" + kubeflowv1alpha1.GroupVersion.String() + "/namespaces/" + namespace + "/" + kubeflowv1alpha1.PodDefaultResource
 }

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -128,11 +128,10 @@ func (s *State) Title() string {
 // Read reads the state of a PodDefault in the cluster's namespace, or of a ClusterPodDefault.
 func Read(ctx context.Context, c *cluster.Cluster, name string, ofCluster bool, notes io.Writer) (*State, error) {
 	s := &State{Kind: kubeflowv1alpha1.PodDefaultKind, Namespace: c.Namespace, Name: name}
-	path := "/apis/" + kubeflowv1alpha1.GroupVersion.String() + "/namespaces/" + c.Namespace + "/" + kubeflowv1alpha1.PodDefaultResource
 	if ofCluster {
-		s.Kind, s.Namespace, path = "ClusterPodDefault", "", "/apis/"+sallyportv1alpha1.GroupVersion.String()+"/"+sallyportv1alpha1.ClusterPodDefaultResource
+		s.Kind, s.Namespace = "ClusterPodDefault", ""
 	}
-	object, err := c.Get(ctx, path+"/"+name)
+	object, err := c.Get(ctx, injection.CollectionOf(ofCluster, c.Namespace)+"/"+name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Title(), err)
 	}

@@ -73,5 +73,3 @@ func plural(count int, one, many string) string {
 	}
 	return strconv.Itoa(count) + " " + many
 }
-
-func digit(color int) string { return strconv.Itoa(color % Origins) }

@@ -8,6 +8,7 @@ package draw
 import (
 	"fmt"
 	"html"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,8 +21,11 @@ const (
 	charWidth  = 7 // of the sans-serif font at 12 pixels, on average
 )
 
-// Origins is the number of classes o0, o1, … that color origins. Further origins share them.
-const Origins = 6
+// origins is the number of classes o0, o1, … that color origins.
+const origins = 6
+
+// OriginClass returns the class of an origin, counted from 0. Origins beyond the number of classes share them.
+func OriginClass(i int) string { return "o" + strconv.Itoa(i%origins) }
 
 // A canvas collects the elements of a picture.
 type canvas struct {

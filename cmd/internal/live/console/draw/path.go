@@ -21,7 +21,7 @@ type Station struct {
 	Reinvoked bool
 }
 
-// An Origin is what changed an object. Color is below [Origins].
+// An Origin is what changed an object. Color is what [OriginClass] takes.
 type Origin struct {
 	Name  string
 	Color int
@@ -81,7 +81,7 @@ func (c *canvas) column(x int, stage Stage) {
 		c.text(x+10, y+34, columnWidth-16, "note", station.Note)
 		for j, origin := range station.Origins {
 			at := y + 40 + j*lineHeight
-			c.rect(x+10, at, 10, 10, "o"+digit(origin.Color))
+			c.rect(x+10, at, 10, 10, OriginClass(origin.Color))
 			c.text(x+26, at+9, columnWidth-34, "note", origin.Name)
 		}
 		if station.Reinvoked && first < 0 {

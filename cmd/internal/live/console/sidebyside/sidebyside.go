@@ -24,7 +24,7 @@ const MaxCharacters = 500
 // A Row has a line before and a line after a change, side by side.
 type Row struct {
 	Before, After string
-	// From and To are the numbers of the lines, from 1; 0 if there is none.
+	// From and To are line numbers, counted from 1. A row without such a line has 0.
 	From, To int
 	// Folded is the number of lines without a change that the row stands for.
 	Folded int
@@ -33,7 +33,7 @@ type Row struct {
 	Origin         string
 }
 
-// Number is the number of a line; empty if there is none.
+// Number prints a line number, and nothing for 0.
 func (r Row) Number(n int) string {
 	if n == 0 {
 		return ""
