@@ -208,7 +208,6 @@ func (v *visit) content(ctx context.Context) (content templ.Component, status in
 		content, err = v.page.show(ctx, v)
 	}
 	if err == nil {
-		v.names = v.listNamespaces(ctx)
 		return content, http.StatusOK
 	}
 	explained := explain(err)
@@ -232,7 +231,7 @@ func (o *Options) pageHandler(p page, identify access.Identifier, renderings, st
 			v.stream(w, renderings, streams)
 			return
 		}
-		frame, mediaType := func(v *visit, content templ.Component) templ.Component { return layout(v, content, time.Now().UTC()) }, "text/html"
+		frame, mediaType := asPage, "text/html"
 		if wantsJSON(r) {
 			frame, mediaType = asJSON, "application/json"
 		}
@@ -249,6 +248,14 @@ func (o *Options) pageHandler(p page, identify access.Identifier, renderings, st
 		w.WriteHeader(status)
 		_, _ = w.Write(shown) // the client may be gone
 	})
+}
+
+// asPage is the frame of a page, with the namespaces to choose from. Neither JSON nor an open page needs them again.
+func asPage(v *visit, content templ.Component) templ.Component {
+	if v.problem == nil {
+		v.names = v.listNamespaces(v.Context())
+	}
+	return layout(v, content, time.Now().UTC())
 }
 
 // render reads the page for a new visit and renders it in a frame, when the limits allow it.
