@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/asked"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
@@ -86,7 +84,7 @@ func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes i
 
 func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*everywhere, error) {
 	out := &everywhere{podDefaults: map[string][]*manifest.Object{}, labels: map[string]labels.Set{}}
-	objects, err := c.List(ctx, "/apis/"+kubeflowv1alpha1.GroupVersion.String()+"/"+kubeflowv1alpha1.PodDefaultResource)
+	objects, err := c.List(ctx, CollectionOf(false, ""))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, ErrNoPodDefaults
@@ -96,7 +94,7 @@ func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*
 	for _, o := range objects {
 		out.podDefaults[o.Namespace] = append(out.podDefaults[o.Namespace], o)
 	}
-	out.cluster, out.hidden, err = c.ListIfAllowed(ctx, "ClusterPodDefaults", "/apis/"+sallyportv1alpha1.GroupVersion.String()+"/"+sallyportv1alpha1.ClusterPodDefaultResource, notes)
+	out.cluster, out.hidden, err = c.ListIfAllowed(ctx, "ClusterPodDefaults", CollectionOf(true, ""), notes)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -37,12 +36,8 @@ type Kind struct {
 const newVersion = "new"
 
 var kinds = []Kind{
-	{[]string{"poddefault", "poddefaults"}, func(namespace string) string {
-		return "/apis/" + kubeflowv1alpha1.GroupVersion.String() + "/namespaces/" + namespace + "/" + kubeflowv1alpha1.PodDefaultResource
-	}},
-	{[]string{"clusterpoddefault", "clusterpoddefaults"}, func(string) string {
-		return "/apis/" + sallyportv1alpha1.GroupVersion.String() + "/" + sallyportv1alpha1.ClusterPodDefaultResource
-	}},
+	{[]string{"poddefault", "poddefaults"}, func(namespace string) string { return CollectionOf(false, namespace) }},
+	{[]string{"clusterpoddefault", "clusterpoddefaults"}, func(string) string { return CollectionOf(true, "") }},
 }
 
 // A Preview compares the pods of workloads before and after a change.

@@ -57,7 +57,7 @@ type Carrier struct {
 // list ClusterPodDefaults or pods; without the right to list PodDefaults the error is forbidden.
 func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text string, notes io.Writer) ([]*Bringer, error) {
 	var found []*Bringer
-	objects, err := c.List(ctx, strings.Replace(kinds[0].Path(namespace), "namespaces//", "", 1))
+	objects, err := c.List(ctx, kinds[0].Path(namespace))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, ErrNoPodDefaults
