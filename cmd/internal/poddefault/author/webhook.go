@@ -49,19 +49,16 @@ type Authorizer interface {
 	May(ctx context.Context, user *authenticationv1.UserInfo, access *authorizationv1.ResourceAttributes) (allowed bool, reason string, err error)
 }
 
-// Neighbours returns the objects that apply to pods of a namespace, and the
-// ClusterPodDefaults for the empty namespace.
+// Neighbours are the objects beside the one that is written, and what their reader lacks.
 type Neighbours interface {
+	// Neighbours returns the objects that apply to pods of a namespace, and the
+	// ClusterPodDefaults for the empty namespace.
 	Neighbours(namespace string) []*plan.Plan
+	// Trouble returns the right to read such objects that has been lost, or nil.
+	Trouble() error
+	// Connections returns why pods do not get Secrets that objects select by labels, or nil.
+	Connections() error
 }
-
-// A reader is a [Neighbours] that may lose the right to read. Trouble returns the
-// missing right.
-type reader interface{ Trouble() error }
-
-// A connector is a [Neighbours] that knows whether pods get Secrets that objects select
-// by labels. Connections returns why not.
-type connector interface{ Connections() error }
 
 func selectsSecrets(spec []byte) bool {
 	return slices.ContainsFunc([]string{"envFromSecretSelector", "volumesFromSecretSelector"}, func(field string) bool {
@@ -183,13 +180,11 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 			})
 		}
 	}
-	if reader, ok := h.neighbours.(reader); ok {
-		if err := reader.Trouble(); err != nil {
+	if h.neighbours != nil {
+		if err := h.neighbours.Trouble(); err != nil {
 			resp.Warn("it has no effect on pods for now, because the server may no longer read such objects, see 'sallyport doctor': " + err.Error())
 		}
-	}
-	if connector, ok := h.neighbours.(connector); ok && selectsSecrets(spec) {
-		if err := connector.Connections(); err != nil {
+		if err := h.neighbours.Connections(); err != nil && selectsSecrets(spec) {
 			resp.Warn("it is left out: " + err.Error())
 		}
 	}

@@ -24,5 +24,11 @@ func (x *Index) Neighbours(namespace string) []*plan.Plan {
 	return append(cluster, x.All(namespace)...)
 }
 
+// Trouble returns nil: an index that nothing fills from a cluster needs no right.
+func (x *Index) Trouble() error { return nil }
+
+// Connections returns nil: it is for [Watcher.Connections] to say what the server lacks.
+func (x *Index) Connections() error { return nil }
+
 // Neighbours is [Index.Neighbours].
 func (w *Watcher) Neighbours(namespace string) []*plan.Plan { return w.index.Neighbours(namespace) }
