@@ -19,8 +19,8 @@ import (
 // additions can break together. Problems of the pod alone are left to the API server.
 
 // mayClash reports whether the object has anything that these rules concern.
-func (c *Plan) mayClash() bool {
-	for _, lists := range [][]FieldList{c.PodLists, c.ContainerLists} {
+func (a *Additions) mayClash() bool {
+	for _, lists := range [][]FieldList{a.PodLists, a.ContainerLists} {
 		for i := range lists {
 			if slices.Contains([]*ListKind{PortKind, DeviceKind, ClaimKind, NameserverKind, SearchKind, GateKind, CapabilityAddKind}, lists[i].Kind) {
 				return true
@@ -28,10 +28,10 @@ func (c *Plan) mayClash() bool {
 		}
 	}
 	ofPod := []string{"hostUsers", "shareProcessNamespace", "dnsPolicy"}
-	return slices.ContainsFunc(c.PodValues, func(f FieldValue) bool { return slices.Contains(ofPod, f.Tokens[0]) }) ||
-		slices.ContainsFunc(c.ContainerValues, func(f FieldValue) bool { return f.Tokens[0] == "securityContext" }) ||
-		slices.ContainsFunc(c.Resources, func(q Quantity) bool { return Whole(q.Name) }) ||
-		slices.ContainsFunc(c.Containers, func(w Item) bool { return bytes.Contains(w.Value, []byte(`"ports"`)) }) || c.mayClashWithPod()
+	return slices.ContainsFunc(a.PodValues, func(f FieldValue) bool { return slices.Contains(ofPod, f.Tokens[0]) }) ||
+		slices.ContainsFunc(a.ContainerValues, func(f FieldValue) bool { return f.Tokens[0] == "securityContext" }) ||
+		slices.ContainsFunc(a.Resources, func(q Quantity) bool { return Whole(q.Name) }) ||
+		slices.ContainsFunc(a.Containers, func(w Item) bool { return bytes.Contains(w.Value, []byte(`"ports"`)) }) || a.mayClashWithPod()
 }
 
 // Whole reports whether a resource's request must equal its limit.
@@ -43,7 +43,7 @@ func Whole(name string) bool {
 // privileges and of its figures.
 
 // mayClashWithPod reports whether the object has anything that the rules of this file concern.
-func (c *Plan) mayClashWithPod() bool {
+func (a *Additions) mayClashWithPod() bool {
 	ofPod := []string{"securityContext", "terminationGracePeriodSeconds"}
 	ofContainer := []string{"securityContext", "lifecycle"}
 	of := func(tokens []string) func(FieldValue) bool {
@@ -52,7 +52,7 @@ func (c *Plan) mayClashWithPod() bool {
 	lists := []*ListKind{SysctlKind, GroupKind, CapabilityAddKind, CapabilityDropKind}
 	of2 := func(l FieldList) bool { return slices.Contains(lists, l.Kind) }
 	propagates := func(w Item) bool { return bytes.Contains(w.Value, []byte(`"mountPropagation"`)) }
-	return len(c.Containers)+len(c.InitContainers) > 0 ||
-		slices.ContainsFunc(c.PodValues, of(ofPod)) || slices.ContainsFunc(c.ContainerValues, of(ofContainer)) ||
-		slices.ContainsFunc(c.PodLists, of2) || slices.ContainsFunc(c.ContainerLists, of2) || slices.ContainsFunc(c.VolumeMounts, propagates)
+	return len(a.Containers)+len(a.InitContainers) > 0 ||
+		slices.ContainsFunc(a.PodValues, of(ofPod)) || slices.ContainsFunc(a.ContainerValues, of(ofContainer)) ||
+		slices.ContainsFunc(a.PodLists, of2) || slices.ContainsFunc(a.ContainerLists, of2) || slices.ContainsFunc(a.VolumeMounts, propagates)
 }

@@ -43,21 +43,43 @@ type Plan struct {
 	*Additions
 }
 
-// A Head names an object and the pods it selects.
-type Head struct {
+// A Reference names an object, and the state of it that this plan is of.
+type Reference struct {
 	namespace, name, ResourceVersion string // empty namespace: cluster-scoped
 	UID                              types.UID
 	generation                       int64
 	changed                          int64  // see ChangedAt, in seconds
 	title                            string // for messages; unique
 	decision                         string // the object's name in [meta.DecisionsAnnotation]
-	version                          string // see Version
-	revision                         string // see Revision
+}
 
-	selector     labels.Selector // nil if invalid
-	namespaces   labels.Selector // for a ClusterPodDefault; nil selects all
-	problem      error           // why the object can never work; nil if it can
-	connects     *connections    // nil if it selects no Secrets
+// A Selection is what an object selects pods by.
+type Selection struct {
+	version    string          // see Version
+	selector   labels.Selector // nil if invalid
+	namespaces labels.Selector // for a ClusterPodDefault; nil selects all
+	forms      string          // see UISelectable
+	// namespaceSelector is the namespaces' as written.
+	namespaceSelector *metav1.LabelSelector
+}
+
+// Progress is the revision that an object has, and how far a rollout has brought it.
+type Progress struct {
+	revision string                    // see Revision
+	rolls    *kubeflowv1alpha1.Rollout // spec.rollout; nil if there is none
+	Record   *revision.Record          // of the stable revision, from which rollout follows; may be nil
+	Rollout  *Rollout                  // nil if none is in progress
+}
+
+// A Head is what is known of an object without its additions: its name, the pods that it
+// selects, and how it is applied to them.
+type Head struct {
+	Reference
+	Selection
+	Progress
+
+	problem      error        // why the object can never work; nil if it can
+	connects     *connections // nil if it selects no Secrets
 	allowExclude bool
 	Credentials  bool // see bringsCredentials
 	Audit        bool
@@ -66,13 +88,7 @@ type Head struct {
 	Group        string                          // of alternatives; empty for none
 	Labels       []meta.Entry                    // added by the object
 	Size         int                             // JSON size of the spec
-	forms        string                          // see UISelectable
 	status       kubeflowv1alpha1.PodDefaultStatus
-	rolls        *kubeflowv1alpha1.Rollout // spec.rollout; nil if there is none
-	Record       *revision.Record          // of the stable revision, from which rollout follows; may be nil
-	Rollout      *Rollout                  // nil if none is in progress
-	// namespaceSelector is the namespaces' as written.
-	namespaceSelector *metav1.LabelSelector
 }
 
 // Additions are what an object adds to pods.
@@ -198,7 +214,7 @@ func (c *Plan) Unpack() *Plan {
 			return
 		}
 		c.Annotations = meta.Entries(spec.Annotations)
-		c.compileSpec(spec)
+		compiler{c, c.Additions}.compileSpec(spec)
 		if spec.Substitute && meta.HasPlaceholders(spec) {
 			c.Template = spec
 		}
@@ -208,18 +224,18 @@ func (c *Plan) Unpack() *Plan {
 }
 
 // MarkOf returns the annotation of pods that the object was applied to.
-func (c *Plan) MarkOf() string {
-	if c.Cluster() {
-		return meta.ClusterMark(c.name)
+func (r *Reference) MarkOf() string {
+	if r.Cluster() {
+		return meta.ClusterMark(r.name)
 	}
-	return meta.Mark(c.name)
+	return meta.Mark(r.name)
 }
 
 // onlyMark returns additions that so far are only the mark.
-func (c *Plan) onlyMark() *Additions {
-	mark := c.MarkOf()
+func (r *Reference) onlyMark() *Additions {
+	mark := r.MarkOf()
 	return &Additions{MarkKey: mark, Marks: jsonpatch.Operation{
-		Op: jsonpatch.Add, Path: AnnotationsPath + jsonpatch.Pointer(mark), Value: meta.Quote(c.ResourceVersion),
+		Op: jsonpatch.Add, Path: AnnotationsPath + jsonpatch.Pointer(mark), Value: meta.Quote(r.ResourceVersion),
 	}}
 }
 
@@ -240,20 +256,26 @@ func problemOf(errs field.ErrorList) error {
 	return errors.Join(problems...)
 }
 
+// A compiler encodes the additions of an object.
+type compiler struct {
+	origin *Plan
+	*Additions
+}
+
 // compileSpec encodes the additions.
-func (c *Plan) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
-	c.Env = compileList(c, EnvKind, spec.Env)
-	c.EnvFrom = compileList(c, EnvFromKind, spec.EnvFrom)
-	c.VolumeMounts = compileList(c, MountKind, spec.VolumeMounts)
+func (c compiler) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
+	c.Env = compileList(c.origin, EnvKind, spec.Env)
+	c.EnvFrom = compileList(c.origin, EnvFromKind, spec.EnvFrom)
+	c.VolumeMounts = compileList(c.origin, MountKind, spec.VolumeMounts)
 	c.Twins = make([]string, len(c.VolumeMounts))
 	for i, mount := range c.VolumeMounts {
 		c.Twins[i] = twinOf(mount.Key)
 	}
-	c.Volumes = compileList(c, VolumeKind, spec.Volumes)
-	c.Tolerations = compileList(c, TolerationKind, spec.Tolerations)
-	c.PullSecrets = compileList(c, PullSecretKind, spec.ImagePullSecrets)
-	c.InitContainers = compileList(c, ContainerKind, spec.InitContainers)
-	c.Containers = compileList(c, ContainerKind, spec.Sidecars)
+	c.Volumes = compileList(c.origin, VolumeKind, spec.Volumes)
+	c.Tolerations = compileList(c.origin, TolerationKind, spec.Tolerations)
+	c.PullSecrets = compileList(c.origin, PullSecretKind, spec.ImagePullSecrets)
+	c.InitContainers = compileList(c.origin, ContainerKind, spec.InitContainers)
+	c.Containers = compileList(c.origin, ContainerKind, spec.Sidecars)
 	c.positions = spec.Positions
 	c.compileFields(spec)
 	c.Clashes = c.mayClash()
@@ -262,7 +284,7 @@ func (c *Plan) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 // FilledWith returns the object with a spec whose placeholders are filled in.
 func (c *Plan) FilledWith(spec *kubeflowv1alpha1.PodDefaultSpec) *Plan {
 	filled := &Plan{Head: c.Head, Additions: &Additions{MarkKey: c.MarkKey, Marks: c.Marks, Annotations: c.Annotations, StrayMounts: c.StrayMounts}}
-	filled.compileSpec(spec)
+	compiler{filled, filled.Additions}.compileSpec(spec)
 	return filled
 }
 
@@ -274,19 +296,19 @@ func (c *Plan) Enforced() *Plan {
 }
 
 // Problem returns why the object can never work, or nil.
-func (c *Plan) Problem() error { return c.problem }
+func (h *Head) Problem() error { return h.problem }
 
 // Name returns the object's name.
-func (c *Plan) Name() string { return c.name }
+func (r *Reference) Name() string { return r.name }
 
 // Namespace returns the object's namespace, or "" for a ClusterPodDefault.
-func (c *Plan) Namespace() string { return c.namespace }
+func (r *Reference) Namespace() string { return r.namespace }
 
 // Cluster reports whether the object is a ClusterPodDefault.
-func (c *Plan) Cluster() bool { return c.namespace == "" }
+func (r *Reference) Cluster() bool { return r.namespace == "" }
 
 // String names the object in messages: "PodDefault team-a/proxy".
-func (c *Plan) String() string { return c.title }
+func (r *Reference) String() string { return r.title }
 
 // compileList encodes the elements. The first element with a key wins. [validate.Spec] reports
 // where that is wrong.
@@ -319,7 +341,7 @@ func Encode(value any) []byte {
 
 // Version identifies the parts of an object that select pods. It changes with the
 // selectors, and when the object is deleted and recreated.
-func (c *Plan) Version() string { return c.version }
+func (s *Selection) Version() string { return s.version }
 
 func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
 	buffer := meta.Encoding.Get().(*[]byte)

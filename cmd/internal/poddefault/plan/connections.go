@@ -51,7 +51,7 @@ func connectionsOf(spec *kubeflowv1alpha1.PodDefaultSpec) *connections {
 }
 
 // Connects reports whether the object selects Secrets.
-func (c *Plan) Connects() bool { return c.connects != nil }
+func (h *Head) Connects() bool { return h.connects != nil }
 
 // Connecting returns the revisions of the object that select Secrets: besides the object,
 // the stable one of a rollout in progress.

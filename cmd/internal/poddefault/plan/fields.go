@@ -105,7 +105,7 @@ func portDifferences(want, have jsontext.Value) []string {
 }
 
 // compileFields prepares fields that are not read for every pod.
-func (c *Plan) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
+func (c compiler) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	if s := spec.ContainerSelector; s != nil {
 		c.Target = s.DeepCopy()
 	}
@@ -134,15 +134,15 @@ func (c *Plan) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	for _, e := range meta.Entries(spec.NodeSelector) {
 		c.PodValues = append(c.PodValues, FieldValue{[]string{"nodeSelector", e.Key}, meta.Quote(e.Value), plainRule})
 	}
-	c.PodLists = appendList(c, c.PodLists, spreadKind, spec.TopologySpreadConstraints, "topologySpreadConstraints")
-	c.PodLists = appendList(c, c.PodLists, hostAliasKind, spec.HostAliases, "hostAliases")
-	c.PodLists = appendList(c, c.PodLists, PodClaimKind, spec.ResourceClaims, "resourceClaims")
-	c.PodLists = appendList(c, c.PodLists, GateKind, spec.SchedulingGates, "schedulingGates")
-	c.PodLists = appendList(c, c.PodLists, readinessGateKind, spec.ReadinessGates, "readinessGates")
+	c.PodLists = appendList(c.origin, c.PodLists, spreadKind, spec.TopologySpreadConstraints, "topologySpreadConstraints")
+	c.PodLists = appendList(c.origin, c.PodLists, hostAliasKind, spec.HostAliases, "hostAliases")
+	c.PodLists = appendList(c.origin, c.PodLists, PodClaimKind, spec.ResourceClaims, "resourceClaims")
+	c.PodLists = appendList(c.origin, c.PodLists, GateKind, spec.SchedulingGates, "schedulingGates")
+	c.PodLists = appendList(c.origin, c.PodLists, readinessGateKind, spec.ReadinessGates, "readinessGates")
 	if dns := spec.DNSConfig; dns != nil {
-		c.PodLists = appendList(c, c.PodLists, NameserverKind, dns.Nameservers, "dnsConfig", "nameservers")
-		c.PodLists = appendList(c, c.PodLists, SearchKind, dns.Searches, "dnsConfig", "searches")
-		c.PodLists = appendList(c, c.PodLists, optionKind, dns.Options, "dnsConfig", "options")
+		c.PodLists = appendList(c.origin, c.PodLists, NameserverKind, dns.Nameservers, "dnsConfig", "nameservers")
+		c.PodLists = appendList(c.origin, c.PodLists, SearchKind, dns.Searches, "dnsConfig", "searches")
+		c.PodLists = appendList(c.origin, c.PodLists, optionKind, dns.Options, "dnsConfig", "options")
 	}
 	c.compileAffinity(spec.Affinity)
 	c.compileSecurity(spec.PodSecurityContext, spec.ContainerSecurityContext)
@@ -159,8 +159,8 @@ func (c *Plan) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	if spec.Lifecycle != nil {
 		c.ContainerValues = fieldsOf(c.ContainerValues, Encode(spec.Lifecycle), lifecycleRule, nil, "lifecycle")
 	}
-	c.ContainerLists = appendList(c, c.ContainerLists, PortKind, spec.Ports, "ports")
-	c.ContainerLists = appendList(c, c.ContainerLists, DeviceKind, spec.VolumeDevices, "volumeDevices")
+	c.ContainerLists = appendList(c.origin, c.ContainerLists, PortKind, spec.Ports, "ports")
+	c.ContainerLists = appendList(c.origin, c.ContainerLists, DeviceKind, spec.VolumeDevices, "volumeDevices")
 	c.compileResources(spec.Resources)
 }
 
@@ -242,19 +242,19 @@ var (
 	CapabilityDropKind = &ListKind{Name: "dropped capability", keyName: "name", key: Text, differences: never}
 )
 
-func (c *Plan) compileSecurity(pod *corev1.PodSecurityContext, container *corev1.SecurityContext) {
+func (c compiler) compileSecurity(pod *corev1.PodSecurityContext, container *corev1.SecurityContext) {
 	if pod != nil {
 		c.PodValues = fieldsOf(c.PodValues, Encode(pod), plainRule, []string{"supplementalGroups", "sysctls"}, "securityContext")
-		c.PodLists = appendList(c, c.PodLists, GroupKind, pod.SupplementalGroups, "securityContext", "supplementalGroups")
-		c.PodLists = appendList(c, c.PodLists, SysctlKind, pod.Sysctls, "securityContext", "sysctls")
+		c.PodLists = appendList(c.origin, c.PodLists, GroupKind, pod.SupplementalGroups, "securityContext", "supplementalGroups")
+		c.PodLists = appendList(c.origin, c.PodLists, SysctlKind, pod.Sysctls, "securityContext", "sysctls")
 	}
 	if container == nil {
 		return
 	}
 	c.ContainerValues = fieldsOf(c.ContainerValues, Encode(container), plainRule, []string{"capabilities"}, "securityContext")
 	if capabilities := container.Capabilities; capabilities != nil {
-		c.ContainerLists = appendList(c, c.ContainerLists, CapabilityAddKind, capabilities.Add, "securityContext", "capabilities", "add")
-		c.ContainerLists = appendList(c, c.ContainerLists, CapabilityDropKind, capabilities.Drop, "securityContext", "capabilities", "drop")
+		c.ContainerLists = appendList(c.origin, c.ContainerLists, CapabilityAddKind, capabilities.Add, "securityContext", "capabilities", "add")
+		c.ContainerLists = appendList(c.origin, c.ContainerLists, CapabilityDropKind, capabilities.Drop, "securityContext", "capabilities", "drop")
 	}
 }
 
@@ -266,7 +266,7 @@ const (
 
 // compileAffinity splits required node terms. A term without expressions selects no
 // node, and has no effect next to other terms.
-func (c *Plan) compileAffinity(affinity *corev1.Affinity) {
+func (c compiler) compileAffinity(affinity *corev1.Affinity) {
 	if affinity == nil {
 		return
 	}
@@ -278,15 +278,15 @@ func (c *Plan) compileAffinity(affinity *corev1.Affinity) {
 				}
 			}
 		}
-		c.PodLists = appendList(c, c.PodLists, preferredNodeKind, node.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "nodeAffinity", preferred)
+		c.PodLists = appendList(c.origin, c.PodLists, preferredNodeKind, node.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "nodeAffinity", preferred)
 	}
 	if pod := affinity.PodAffinity; pod != nil {
-		c.PodLists = appendList(c, c.PodLists, podTermKind, pod.RequiredDuringSchedulingIgnoredDuringExecution, "affinity", "podAffinity", Required)
-		c.PodLists = appendList(c, c.PodLists, preferredPodTermKind, pod.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "podAffinity", preferred)
+		c.PodLists = appendList(c.origin, c.PodLists, podTermKind, pod.RequiredDuringSchedulingIgnoredDuringExecution, "affinity", "podAffinity", Required)
+		c.PodLists = appendList(c.origin, c.PodLists, preferredPodTermKind, pod.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "podAffinity", preferred)
 	}
 	if pod := affinity.PodAntiAffinity; pod != nil {
-		c.PodLists = appendList(c, c.PodLists, podTermKind, pod.RequiredDuringSchedulingIgnoredDuringExecution, "affinity", "podAntiAffinity", Required)
-		c.PodLists = appendList(c, c.PodLists, preferredPodTermKind, pod.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "podAntiAffinity", preferred)
+		c.PodLists = appendList(c.origin, c.PodLists, podTermKind, pod.RequiredDuringSchedulingIgnoredDuringExecution, "affinity", "podAntiAffinity", Required)
+		c.PodLists = appendList(c.origin, c.PodLists, preferredPodTermKind, pod.PreferredDuringSchedulingIgnoredDuringExecution, "affinity", "podAntiAffinity", preferred)
 	}
 }
 
@@ -298,7 +298,7 @@ type Quantity struct {
 }
 
 // compileResources compiles limits first, because requests are compared with them.
-func (c *Plan) compileResources(wanted *corev1.ResourceRequirements) {
+func (c compiler) compileResources(wanted *corev1.ResourceRequirements) {
 	if wanted == nil {
 		return
 	}
@@ -311,23 +311,23 @@ func (c *Plan) compileResources(wanted *corev1.ResourceRequirements) {
 			c.Resources = append(c.Resources, Quantity{list.name, string(name), meta.Quote(parsed.String()), parsed})
 		}
 	}
-	c.ContainerLists = appendList(c, c.ContainerLists, ClaimKind, wanted.Claims, "resources", "claims")
+	c.ContainerLists = appendList(c.origin, c.ContainerLists, ClaimKind, wanted.Claims, "resources", "claims")
 }
 
 // Position returns where the object wants its container, or nil for no preference.
-func (c *Plan) Position(name string) *kubeflowv1alpha1.ContainerPosition {
-	for i := range c.positions {
-		if c.positions[i].Name == name {
-			return &c.positions[i]
+func (a *Additions) Position(name string) *kubeflowv1alpha1.ContainerPosition {
+	for i := range a.positions {
+		if a.positions[i].Name == name {
+			return &a.positions[i]
 		}
 	}
 	return nil
 }
 
 // ReachesContainers reports whether the object adds what the containers of a mesh do not get.
-func (c *Plan) ReachesContainers() bool {
-	return len(c.Env)+len(c.EnvFrom)+len(c.VolumeMounts)+len(c.ContainerLists)+len(c.Resources) > 0 ||
-		slices.ContainsFunc(c.ContainerValues, func(f FieldValue) bool { return !f.Rule.Command })
+func (a *Additions) ReachesContainers() bool {
+	return len(a.Env)+len(a.EnvFrom)+len(a.VolumeMounts)+len(a.ContainerLists)+len(a.Resources) > 0 ||
+		slices.ContainsFunc(a.ContainerValues, func(f FieldValue) bool { return !f.Rule.Command })
 }
 
 // OnlyContainers reports whether the object adds nothing but that.

@@ -14,40 +14,40 @@ import (
 )
 
 // Identity implements [store.Object].
-func (c *Plan) Identity() store.Identity {
-	return store.Identity{NamespacedName: types.NamespacedName{Namespace: c.namespace, Name: c.name}, UID: c.UID, ResourceVersion: c.ResourceVersion}
+func (r *Reference) Identity() store.Identity {
+	return store.Identity{NamespacedName: types.NamespacedName{Namespace: r.namespace, Name: r.name}, UID: r.UID, ResourceVersion: r.ResourceVersion}
 }
 
 // Generation is the object's metadata.generation.
-func (c *Plan) Generation() int64 { return c.generation }
+func (r *Reference) Generation() int64 { return r.generation }
 
 // Status is the observed status. It must not be changed.
-func (c *Plan) Status() *kubeflowv1alpha1.PodDefaultStatus { return &c.status }
+func (h *Head) Status() *kubeflowv1alpha1.PodDefaultStatus { return &h.status }
 
 // Spec is the object's PodDefaultSpec as JSON, nil if it is too large for any pod. It
 // must not be changed.
 func (c *Plan) Spec() []byte { return c.packed }
 
 // Selector selects pods. It is nil if invalid.
-func (c *Plan) Selector() labels.Selector { return c.selector }
+func (s *Selection) Selector() labels.Selector { return s.selector }
 
 // NamespaceSelector selects the namespaces of a ClusterPodDefault. Nil selects all.
-func (c *Plan) NamespaceSelector() labels.Selector { return c.namespaces }
+func (s *Selection) NamespaceSelector() labels.Selector { return s.namespaces }
 
 // Decision is the object's name in [meta.DecisionsAnnotation].
-func (c *Plan) Decision() string { return c.decision }
+func (r *Reference) Decision() string { return r.decision }
 
 // Injects reports whether the object may change pods: it is valid and not in mode
 // Audit.
-func (c *Plan) Injects() bool { return c.problem == nil && !c.Audit && c.selector != nil }
+func (h *Head) Injects() bool { return h.problem == nil && !h.Audit && h.selector != nil }
 
 // AllowExclude reports whether a pod can exclude itself from the object, as from every
 // PodDefault. Other objects are selected also by labels that objects add.
-func (c *Plan) AllowExclude() bool { return c.allowExclude }
+func (h *Head) AllowExclude() bool { return h.allowExclude }
 
 // UISelectable is empty if the forms of Kubeflow's web applications can offer the
 // object, and otherwise the reason why not.
-func (c *Plan) UISelectable() string { return c.forms }
+func (s *Selection) UISelectable() string { return s.forms }
 
 // compact copies a status and shares strings common to all statuses.
 func compact(status *kubeflowv1alpha1.PodDefaultStatus) kubeflowv1alpha1.PodDefaultStatus {

@@ -195,16 +195,16 @@ const (
 )
 
 // EachList calls visit for each list of the object.
-func (c *Plan) EachList(visit func(id string, items []Item)) {
-	visit(EnvList, c.Env)
-	visit(EnvFromList, c.EnvFrom)
-	visit(MountList, c.VolumeMounts)
-	visit(VolumeList, c.Volumes)
-	visit(TolerationList, c.Tolerations)
-	visit(PullSecretList, c.PullSecrets)
-	visit(InitContainersList, c.InitContainers)
-	visit(ContainersList, c.Containers)
-	for _, lists := range [][]FieldList{c.PodLists, c.ContainerLists} {
+func (a *Additions) EachList(visit func(id string, items []Item)) {
+	visit(EnvList, a.Env)
+	visit(EnvFromList, a.EnvFrom)
+	visit(MountList, a.VolumeMounts)
+	visit(VolumeList, a.Volumes)
+	visit(TolerationList, a.Tolerations)
+	visit(PullSecretList, a.PullSecrets)
+	visit(InitContainersList, a.InitContainers)
+	visit(ContainersList, a.Containers)
+	for _, lists := range [][]FieldList{a.PodLists, a.ContainerLists} {
 		for i := range lists {
 			visit(lists[i].ID, lists[i].Items)
 		}

@@ -14,16 +14,16 @@ import (
 )
 
 // SkipMark returns the annotation that says why the object was skipped.
-func (c *Plan) SkipMark() string {
-	if c.Cluster() {
-		return meta.ClusterSkipMark(c.name)
+func (r *Reference) SkipMark() string {
+	if r.Cluster() {
+		return meta.ClusterSkipMark(r.name)
 	}
-	return meta.SkipMark(c.name)
+	return meta.SkipMark(r.name)
 }
 
 // SkipValue returns the value of that annotation.
-func (c *Plan) SkipValue(reason string) string {
-	return "generation " + strconv.FormatInt(c.generation, 10) + ": " + reason
+func (r *Reference) SkipValue(reason string) string {
+	return "generation " + strconv.FormatInt(r.generation, 10) + ": " + reason
 }
 
 // ListedAmong returns the objects that a value of [meta.DecisionsAnnotation] lists.
@@ -46,12 +46,12 @@ func ListedAmong(listed string, objects ...[]*Plan) map[string]bool {
 }
 
 // Adds reports whether the object adds this label to pods.
-func (c *Plan) Adds(key, value string) bool {
-	return slices.Contains(c.Labels, meta.Entry{Key: key, Value: value})
+func (h *Head) Adds(key, value string) bool {
+	return slices.Contains(h.Labels, meta.Entry{Key: key, Value: value})
 }
 
 // Mark is the annotation of pods that the object was applied to.
-func (c *Plan) Mark() string { return c.MarkOf() }
+func (r *Reference) Mark() string { return r.MarkOf() }
 
 // PassedOver reports whether a pod without the mark of an object was created when the
 // object had its current revision. It was then skipped, or left out because a volume is missing.
@@ -66,7 +66,7 @@ func (c *Plan) PassedOver(annotations map[string]string) bool {
 }
 
 // ChangedAt returns when the object was last written, ignoring its status, to the second.
-func (c *Plan) ChangedAt() time.Time { return time.Unix(c.changed, 0) }
+func (r *Reference) ChangedAt() time.Time { return time.Unix(r.changed, 0) }
 
 func changedAt(meta *metav1.ObjectMeta) int64 {
 	at := meta.CreationTimestamp.Time

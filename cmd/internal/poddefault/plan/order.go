@@ -89,15 +89,15 @@ func Both(a, b *Plan) string {
 }
 
 // Alternative reports whether the objects belong to the same exclusive group.
-func (c *Plan) Alternative(other *Plan) bool {
-	return c.Group != "" && c.Group == other.Group
+func (h *Head) Alternative(other *Plan) bool {
+	return h.Group != "" && h.Group == other.Group
 }
 
 // AddsWhatSelects reports whether a selector requires a label that the object adds.
-func (c *Plan) AddsWhatSelects(selector labels.Selector) bool {
+func (h *Head) AddsWhatSelects(selector labels.Selector) bool {
 	requirements, _ := selector.Requirements()
 	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
-		return slices.ContainsFunc(c.Labels, func(l meta.Entry) bool {
+		return slices.ContainsFunc(h.Labels, func(l meta.Entry) bool {
 			return l.Key == r.Key() && r.Operator() != selection.NotIn && r.Operator() != selection.NotEquals && r.Matches(labels.Set{l.Key: l.Value})
 		})
 	})

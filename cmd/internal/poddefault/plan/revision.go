@@ -91,7 +91,7 @@ func withoutEmpty(value []byte) []byte {
 
 // Revision is the name of the object's revision. It is empty for an object that is too
 // large for any pod.
-func (c *Plan) Revision() string { return c.revision }
+func (p *Progress) Revision() string { return p.revision }
 
 // Wrote reports whether a mark is of this state of the object: of its revision, or of its
 // resourceVersion if the pod records no revision.

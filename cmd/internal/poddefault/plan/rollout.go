@@ -108,8 +108,8 @@ func (c *Plan) Restaged(revisions revision.Source) *Plan {
 }
 
 // Owner is the object as the owner of its revisions.
-func (c *Plan) Owner() revision.Owner {
-	return revision.Owner{Namespace: c.namespace, UID: c.UID}
+func (r *Reference) Owner() revision.Owner {
+	return revision.Owner{Namespace: r.namespace, UID: r.UID}
 }
 
 // revised returns the object in the revision with this meaning, or nil if that cannot be
@@ -151,34 +151,34 @@ func compileStep(step kubeflowv1alpha1.RolloutStep) RolloutStep {
 }
 
 // NeedsNamespace reports whether the labels of namespaces decide about the object.
-func (c *Plan) NeedsNamespace() bool {
-	return c.namespaces != nil || c.Rollout != nil &&
-		slices.ContainsFunc(c.Rollout.Steps, func(s RolloutStep) bool { return s.Namespaces != nil })
+func (h *Head) NeedsNamespace() bool {
+	return h.namespaces != nil || h.Rollout != nil &&
+		slices.ContainsFunc(h.Rollout.Steps, func(s RolloutStep) bool { return s.Namespaces != nil })
 }
 
 // RolledOut returns the stable revision of an object while a rollout is in progress, and
 // nil otherwise or if it is not known yet.
-func (c *Plan) RolledOut() (stable *Plan, inProgress bool) {
-	if c.Rollout == nil {
+func (p *Progress) RolledOut() (stable *Plan, inProgress bool) {
+	if p.Rollout == nil {
 		return nil, false
 	}
-	return c.Rollout.Stable, true
+	return p.Rollout.Stable, true
 }
 
 // Step returns the step of the current revision in a rollout in progress, counted from 1; 0
 // if no pod gets the current revision.
-func (c *Plan) Step() int {
-	if c.Rollout == nil || len(c.Rollout.Steps) == 0 {
+func (p *Progress) Step() int {
+	if p.Rollout == nil || len(p.Rollout.Steps) == 0 {
 		return 0
 	}
-	return c.Rollout.step
+	return p.Rollout.step
 }
 
 // StableRecord returns what is recorded of the stable revision; nil if nothing is known.
-func (c *Plan) StableRecord() *revision.Record { return c.Record }
+func (p *Progress) StableRecord() *revision.Record { return p.Record }
 
 // Rolls returns spec.rollout, or nil. It must not be changed.
-func (c *Plan) Rolls() *kubeflowv1alpha1.Rollout { return c.rolls }
+func (p *Progress) Rolls() *kubeflowv1alpha1.Rollout { return p.rolls }
 
 // mostTallied limits the workloads that a tally remembers.
 const mostTallied = 10_000
@@ -200,11 +200,11 @@ func (t *tally) Add(workload string, refused bool) {
 
 // Refusals calls visit for each workload that this replica has given the current revision
 // to since its rollout began, or refused because of it.
-func (c *Plan) Refusals(visit func(namespace string, refused bool)) {
-	if c.Rollout == nil {
+func (p *Progress) Refusals(visit func(namespace string, refused bool)) {
+	if p.Rollout == nil {
 		return
 	}
-	t := c.Rollout.Tally
+	t := p.Rollout.Tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for workload, refused := range t.refused {
