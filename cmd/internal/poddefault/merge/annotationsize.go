@@ -31,7 +31,7 @@ func (m *Merge) annotationSize() {
 		}
 	})
 	for _, c := range m.Applied {
-		size += len(c.MarkOf()) + len(c.Version())
+		size += len(c.Mark()) + len(c.Version())
 	}
 	if own <= longestAnnotation && size > longestAnnotation { // one that is too large itself is left to the API server
 		m.impossible(nil, by, fmt.Sprintf("the annotations of the pod are larger than %d KiB together", longestAnnotation>>10))

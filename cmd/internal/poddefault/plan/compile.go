@@ -223,8 +223,8 @@ func (c *Plan) Unpack() *Plan {
 	return c
 }
 
-// MarkOf returns the annotation of pods that the object was applied to.
-func (r *Reference) MarkOf() string {
+// Mark returns the annotation of pods that the object was applied to.
+func (r *Reference) Mark() string {
 	if r.Cluster() {
 		return meta.ClusterMark(r.name)
 	}
@@ -233,7 +233,7 @@ func (r *Reference) MarkOf() string {
 
 // onlyMark returns additions that so far are only the mark.
 func (r *Reference) onlyMark() *Additions {
-	mark := r.MarkOf()
+	mark := r.Mark()
 	return &Additions{MarkKey: mark, Marks: jsonpatch.Operation{
 		Op: jsonpatch.Add, Path: AnnotationsPath + jsonpatch.Pointer(mark), Value: meta.Quote(r.ResourceVersion),
 	}}

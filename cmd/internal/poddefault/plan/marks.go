@@ -50,9 +50,6 @@ func (h *Head) Adds(key, value string) bool {
 	return slices.Contains(h.Labels, meta.Entry{Key: key, Value: value})
 }
 
-// Mark is the annotation of pods that the object was applied to.
-func (r *Reference) Mark() string { return r.MarkOf() }
-
 // PassedOver reports whether a pod without the mark of an object was created when the
 // object had its current revision. It was then skipped, or left out because a volume is missing.
 func (c *Plan) PassedOver(annotations map[string]string) bool {
@@ -80,7 +77,7 @@ func changedAt(meta *metav1.ObjectMeta) int64 {
 
 // MarkIn returns the mark of the object in the annotations of a pod, and whether it is there.
 func (c *Plan) MarkIn(annotations map[string]string) (meta.CarriedMark, bool) {
-	value, marked := annotations[c.MarkOf()]
+	value, marked := annotations[c.Mark()]
 	if !marked {
 		return meta.CarriedMark{}, false
 	}
@@ -91,5 +88,5 @@ func (c *Plan) MarkIn(annotations map[string]string) (meta.CarriedMark, bool) {
 
 // MarkNow returns the mark that a pod would get from the object as it is.
 func (c *Plan) MarkNow() meta.CarriedMark {
-	return meta.CarriedMark{Annotation: c.MarkOf(), Value: c.ResourceVersion, Revision: c.revision, Cluster: c.Cluster(), Name: c.name}
+	return meta.CarriedMark{Annotation: c.Mark(), Value: c.ResourceVersion, Revision: c.revision, Cluster: c.Cluster(), Name: c.name}
 }
