@@ -7,8 +7,6 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +14,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,86 +38,6 @@ type Plan struct {
 	packed    []byte // JSON; nil if too large for any pod
 	unpacking sync.Once
 	*Additions
-}
-
-// A Reference names an object, and the state of it that this plan is of.
-type Reference struct {
-	namespace, name, ResourceVersion string // empty namespace: cluster-scoped
-	UID                              types.UID
-	generation                       int64
-	changed                          int64  // see ChangedAt, in seconds
-	title                            string // for messages; unique
-	decision                         string // the object's name in [meta.DecisionsAnnotation]
-}
-
-// A Selection is what an object selects pods by.
-type Selection struct {
-	version    string          // see Version
-	selector   labels.Selector // nil if invalid
-	namespaces labels.Selector // for a ClusterPodDefault; nil selects all
-	forms      string          // see UISelectable
-	// namespaceSelector is the namespaces' as written.
-	namespaceSelector *metav1.LabelSelector
-}
-
-// Progress is the revision that an object has, and how far a rollout has brought it.
-type Progress struct {
-	revision string                    // see Revision
-	rolls    *kubeflowv1alpha1.Rollout // spec.rollout; nil if there is none
-	Record   *revision.Record          // of the stable revision, from which rollout follows; may be nil
-	Rollout  *Rollout                  // nil if none is in progress
-}
-
-// A Head is what is known of an object without its additions: its name, the pods that it
-// selects, and how it is applied to them.
-type Head struct {
-	Reference
-	Selection
-	Progress
-
-	problem      error        // why the object can never work; nil if it can
-	connects     *connections // nil if it selects no Secrets
-	allowExclude bool
-	Credentials  bool // see bringsCredentials
-	Audit        bool
-	priority     int32
-	Policy       kubeflowv1alpha1.ConflictPolicy // empty: Kubeflow
-	Group        string                          // of alternatives; empty for none
-	Labels       []meta.Entry                    // added by the object
-	Size         int                             // JSON size of the spec
-	status       kubeflowv1alpha1.PodDefaultStatus
-}
-
-// Additions are what an object adds to pods.
-type Additions struct {
-	Unreadable error               // a fault: additions unknown
-	MarkKey    string              // annotation for an applied object
-	Marks      jsonpatch.Operation // adds it to a pod that has annotations
-
-	Env, EnvFrom, VolumeMounts        []Item
-	Twins                             []string // of the volumeMounts' paths, see [twinOf]
-	Volumes, Tolerations, PullSecrets []Item
-	InitContainers, Containers        []Item
-	Annotations                       []meta.Entry
-	StrayMounts                       []string // volumes used here but not part of the object
-
-	// Fields that most pods are not read for.
-	Target                     *kubeflowv1alpha1.ContainerSelector
-	positions                  []kubeflowv1alpha1.ContainerPosition
-	PodLists, ContainerLists   []FieldList
-	PodValues, ContainerValues []FieldValue
-	NodeTerms                  []jsontext.Value
-	Resources                  []Quantity
-	overwrites                 bool                             // a field overwrites without a policy
-	Clashes                    bool                             // see foresee.go
-	Template                   *kubeflowv1alpha1.PodDefaultSpec // to fill in for each pod
-}
-
-// An Item is one element of a list of the pod.
-type Item struct {
-	Key    string // merge key, see listKind
-	Value  jsontext.Value
-	Origin *Plan // nil for the pod's own
 }
 
 // Compile prepares a PodDefault of which no rollout is in progress. An object that can never
@@ -223,14 +140,6 @@ func (c *Plan) Unpack() *Plan {
 	return c
 }
 
-// Mark returns the annotation of pods that the object was applied to.
-func (r *Reference) Mark() string {
-	if r.Cluster() {
-		return meta.ClusterMark(r.name)
-	}
-	return meta.Mark(r.name)
-}
-
 // onlyMark returns additions that so far are only the mark.
 func (r *Reference) onlyMark() *Additions {
 	mark := r.Mark()
@@ -256,31 +165,6 @@ func problemOf(errs field.ErrorList) error {
 	return errors.Join(problems...)
 }
 
-// A compiler encodes the additions of an object.
-type compiler struct {
-	origin *Plan
-	*Additions
-}
-
-// compileSpec encodes the additions.
-func (c compiler) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
-	c.Env = compileList(c.origin, EnvKind, spec.Env)
-	c.EnvFrom = compileList(c.origin, EnvFromKind, spec.EnvFrom)
-	c.VolumeMounts = compileList(c.origin, MountKind, spec.VolumeMounts)
-	c.Twins = make([]string, len(c.VolumeMounts))
-	for i, mount := range c.VolumeMounts {
-		c.Twins[i] = twinOf(mount.Key)
-	}
-	c.Volumes = compileList(c.origin, VolumeKind, spec.Volumes)
-	c.Tolerations = compileList(c.origin, TolerationKind, spec.Tolerations)
-	c.PullSecrets = compileList(c.origin, PullSecretKind, spec.ImagePullSecrets)
-	c.InitContainers = compileList(c.origin, ContainerKind, spec.InitContainers)
-	c.Containers = compileList(c.origin, ContainerKind, spec.Sidecars)
-	c.positions = spec.Positions
-	c.compileFields(spec)
-	c.Clashes = c.mayClash()
-}
-
 // FilledWith returns the object with a spec whose placeholders are filled in.
 func (c *Plan) FilledWith(spec *kubeflowv1alpha1.PodDefaultSpec) *Plan {
 	filled := &Plan{Head: c.Head, Additions: &Additions{MarkKey: c.MarkKey, Marks: c.Marks, Annotations: c.Annotations, StrayMounts: c.StrayMounts}}
@@ -295,40 +179,6 @@ func (c *Plan) Enforced() *Plan {
 	return out
 }
 
-// Problem returns why the object can never work, or nil.
-func (h *Head) Problem() error { return h.problem }
-
-// Name returns the object's name.
-func (r *Reference) Name() string { return r.name }
-
-// Namespace returns the object's namespace, or "" for a ClusterPodDefault.
-func (r *Reference) Namespace() string { return r.namespace }
-
-// Cluster reports whether the object is a ClusterPodDefault.
-func (r *Reference) Cluster() bool { return r.namespace == "" }
-
-// String names the object in messages: "PodDefault team-a/proxy".
-func (r *Reference) String() string { return r.title }
-
-// compileList encodes the elements. The first element with a key wins. [validate.Spec] reports
-// where that is wrong.
-func compileList[T any](c *Plan, kind *ListKind, values []T) []Item {
-	if len(values) == 0 {
-		return nil
-	}
-	items := make([]Item, 0, len(values))
-	seen := make(map[string]bool, len(values))
-	for i := range values {
-		value := Encode(&values[i])
-		added := Item{Key: string(kind.keyOf(value)), Value: value, Origin: c}
-		if !seen[added.Key] {
-			seen[added.Key] = true
-			items = append(items, added)
-		}
-	}
-	return items
-}
-
 // Encode returns the JSON of a part of a PodDefault, without the empty structs that
 // encoding/json cannot omit.
 func Encode(value any) []byte {
@@ -337,28 +187,6 @@ func Encode(value any) []byte {
 		return []byte("null")
 	}
 	return slices.Clip(withoutEmpty(out))
-}
-
-// Version identifies the parts of an object that select pods. It changes with the
-// selectors, and when the object is deleted and recreated.
-func (s *Selection) Version() string { return s.version }
-
-func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
-	buffer := meta.Encoding.Get().(*[]byte)
-	defer meta.Encoding.Put(buffer)
-	encoded := append((*buffer)[:0], '[') //nolint:gocritic // the buffer is put back
-	for i, part := range [...]any{uid, selector, namespaces} {
-		if i > 0 {
-			encoded = append(encoded, ',')
-		}
-		encoded, _ = jsonpatch.AppendValue(encoded, part) // maps are sorted
-	}
-	encoded = append(encoded, ']')
-	*buffer = encoded
-	sum := sha256.Sum256(encoded)
-	var text [43]byte
-	base64.RawURLEncoding.Encode(text[:], sum[:])
-	return string(text[:6])
 }
 
 // Pointers to the maps of metadata.

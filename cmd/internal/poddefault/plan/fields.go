@@ -314,25 +314,53 @@ func (c compiler) compileResources(wanted *corev1.ResourceRequirements) {
 	c.ContainerLists = appendList(c.origin, c.ContainerLists, ClaimKind, wanted.Claims, "resources", "claims")
 }
 
-// Position returns where the object wants its container, or nil for no preference.
-func (a *Additions) Position(name string) *kubeflowv1alpha1.ContainerPosition {
-	for i := range a.positions {
-		if a.positions[i].Name == name {
-			return &a.positions[i]
-		}
-	}
-	return nil
-}
-
-// ReachesContainers reports whether the object adds what the containers of a mesh do not get.
-func (a *Additions) ReachesContainers() bool {
-	return len(a.Env)+len(a.EnvFrom)+len(a.VolumeMounts)+len(a.ContainerLists)+len(a.Resources) > 0 ||
-		slices.ContainsFunc(a.ContainerValues, func(f FieldValue) bool { return !f.Rule.Command })
-}
-
 // OnlyContainers reports whether the object adds nothing but that.
 func (c *Plan) OnlyContainers() bool {
 	return len(c.Volumes)+len(c.Tolerations)+len(c.PullSecrets)+len(c.InitContainers)+len(c.Containers)+
 		len(c.Annotations)+len(c.Labels)+len(c.PodLists)+len(c.PodValues)+len(c.NodeTerms) == 0 &&
 		!slices.ContainsFunc(c.ContainerValues, func(f FieldValue) bool { return f.Rule.Command })
+}
+
+// A compiler encodes the additions of an object.
+type compiler struct {
+	origin *Plan
+	*Additions
+}
+
+// compileSpec encodes the additions.
+func (c compiler) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
+	c.Env = compileList(c.origin, EnvKind, spec.Env)
+	c.EnvFrom = compileList(c.origin, EnvFromKind, spec.EnvFrom)
+	c.VolumeMounts = compileList(c.origin, MountKind, spec.VolumeMounts)
+	c.Twins = make([]string, len(c.VolumeMounts))
+	for i, mount := range c.VolumeMounts {
+		c.Twins[i] = twinOf(mount.Key)
+	}
+	c.Volumes = compileList(c.origin, VolumeKind, spec.Volumes)
+	c.Tolerations = compileList(c.origin, TolerationKind, spec.Tolerations)
+	c.PullSecrets = compileList(c.origin, PullSecretKind, spec.ImagePullSecrets)
+	c.InitContainers = compileList(c.origin, ContainerKind, spec.InitContainers)
+	c.Containers = compileList(c.origin, ContainerKind, spec.Sidecars)
+	c.positions = spec.Positions
+	c.compileFields(spec)
+	c.Clashes = c.mayClash()
+}
+
+// compileList encodes the elements. The first element with a key wins. [validate.Spec] reports
+// where that is wrong.
+func compileList[T any](c *Plan, kind *ListKind, values []T) []Item {
+	if len(values) == 0 {
+		return nil
+	}
+	items := make([]Item, 0, len(values))
+	seen := make(map[string]bool, len(values))
+	for i := range values {
+		value := Encode(&values[i])
+		added := Item{Key: string(kind.keyOf(value)), Value: value, Origin: c}
+		if !seen[added.Key] {
+			seen[added.Key] = true
+			items = append(items, added)
+		}
+	}
+	return items
 }

@@ -7,19 +7,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/selection"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
-
-// Identity implements [store.Object].
-func (r *Reference) Identity() store.Identity {
-	return store.Identity{NamespacedName: types.NamespacedName{Namespace: r.namespace, Name: r.name}, UID: r.UID, ResourceVersion: r.ResourceVersion}
-}
-
-// Generation is the object's metadata.generation.
-func (r *Reference) Generation() int64 { return r.generation }
 
 // Status is the observed status. It must not be changed.
 func (h *Head) Status() *kubeflowv1alpha1.PodDefaultStatus { return &h.status }
@@ -28,15 +20,6 @@ func (h *Head) Status() *kubeflowv1alpha1.PodDefaultStatus { return &h.status }
 // must not be changed.
 func (c *Plan) Spec() []byte { return c.packed }
 
-// Selector selects pods. It is nil if invalid.
-func (s *Selection) Selector() labels.Selector { return s.selector }
-
-// NamespaceSelector selects the namespaces of a ClusterPodDefault. Nil selects all.
-func (s *Selection) NamespaceSelector() labels.Selector { return s.namespaces }
-
-// Decision is the object's name in [meta.DecisionsAnnotation].
-func (r *Reference) Decision() string { return r.decision }
-
 // Injects reports whether the object may change pods: it is valid and not in mode
 // Audit.
 func (h *Head) Injects() bool { return h.problem == nil && !h.Audit && h.selector != nil }
@@ -44,10 +27,6 @@ func (h *Head) Injects() bool { return h.problem == nil && !h.Audit && h.selecto
 // AllowExclude reports whether a pod can exclude itself from the object, as from every
 // PodDefault. Other objects are selected also by labels that objects add.
 func (h *Head) AllowExclude() bool { return h.allowExclude }
-
-// UISelectable is empty if the forms of Kubeflow's web applications can offer the
-// object, and otherwise the reason why not.
-func (s *Selection) UISelectable() string { return s.forms }
 
 // compact copies a status and shares strings common to all statuses.
 func compact(status *kubeflowv1alpha1.PodDefaultStatus) kubeflowv1alpha1.PodDefaultStatus {
@@ -75,3 +54,46 @@ var (
 		metav1.ConditionTrue: metav1.ConditionTrue, metav1.ConditionFalse: metav1.ConditionFalse, metav1.ConditionUnknown: metav1.ConditionUnknown,
 	}
 )
+
+// A Head is what is known of an object without its additions: its name, the pods that it
+// selects, and how it is applied to them.
+type Head struct {
+	Reference
+	Selection
+	Progress
+
+	problem      error        // why the object can never work; nil if it can
+	connects     *connections // nil if it selects no Secrets
+	allowExclude bool
+	Credentials  bool // see bringsCredentials
+	Audit        bool
+	priority     int32
+	Policy       kubeflowv1alpha1.ConflictPolicy // empty: Kubeflow
+	Group        string                          // of alternatives; empty for none
+	Labels       []meta.Entry                    // added by the object
+	Size         int                             // JSON size of the spec
+	status       kubeflowv1alpha1.PodDefaultStatus
+}
+
+// Problem returns why the object can never work, or nil.
+func (h *Head) Problem() error { return h.problem }
+
+// Alternative reports whether the objects belong to the same exclusive group.
+func (h *Head) Alternative(other *Plan) bool {
+	return h.Group != "" && h.Group == other.Group
+}
+
+// Adds reports whether the object adds this label to pods.
+func (h *Head) Adds(key, value string) bool {
+	return slices.Contains(h.Labels, meta.Entry{Key: key, Value: value})
+}
+
+// AddsWhatSelects reports whether a selector requires a label that the object adds.
+func (h *Head) AddsWhatSelects(selector labels.Selector) bool {
+	requirements, _ := selector.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return slices.ContainsFunc(h.Labels, func(l meta.Entry) bool {
+			return l.Key == r.Key() && r.Operator() != selection.NotIn && r.Operator() != selection.NotEquals && r.Matches(labels.Set{l.Key: l.Value})
+		})
+	})
+}

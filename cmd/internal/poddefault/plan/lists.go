@@ -194,23 +194,6 @@ const (
 	ContainerValues = "spec.containers"
 )
 
-// EachList calls visit for each list of the object.
-func (a *Additions) EachList(visit func(id string, items []Item)) {
-	visit(EnvList, a.Env)
-	visit(EnvFromList, a.EnvFrom)
-	visit(MountList, a.VolumeMounts)
-	visit(VolumeList, a.Volumes)
-	visit(TolerationList, a.Tolerations)
-	visit(PullSecretList, a.PullSecrets)
-	visit(InitContainersList, a.InitContainers)
-	visit(ContainersList, a.Containers)
-	for _, lists := range [][]FieldList{a.PodLists, a.ContainerLists} {
-		for i := range lists {
-			visit(lists[i].ID, lists[i].Items)
-		}
-	}
-}
-
 // Member returns a member of an object, or nil.
 func Member(object jsontext.Value, name string) jsontext.Value {
 	value, _ := rawjson.Lookup(object, name)

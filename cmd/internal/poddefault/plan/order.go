@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -86,19 +83,4 @@ func Both(a, b *Plan) string {
 		return "ClusterPodDefaults " + a.name + " and " + b.name
 	}
 	return "PodDefaults " + a.name + " and " + b.name
-}
-
-// Alternative reports whether the objects belong to the same exclusive group.
-func (h *Head) Alternative(other *Plan) bool {
-	return h.Group != "" && h.Group == other.Group
-}
-
-// AddsWhatSelects reports whether a selector requires a label that the object adds.
-func (h *Head) AddsWhatSelects(selector labels.Selector) bool {
-	requirements, _ := selector.Requirements()
-	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
-		return slices.ContainsFunc(h.Labels, func(l meta.Entry) bool {
-			return l.Key == r.Key() && r.Operator() != selection.NotIn && r.Operator() != selection.NotEquals && r.Matches(labels.Set{l.Key: l.Value})
-		})
-	})
 }

@@ -89,10 +89,6 @@ func withoutEmpty(value []byte) []byte {
 	return value
 }
 
-// Revision is the name of the object's revision. It is empty for an object that is too
-// large for any pod.
-func (p *Progress) Revision() string { return p.revision }
-
 // Wrote reports whether a mark is of this state of the object: of its revision, or of its
 // resourceVersion if the pod records no revision.
 func (c *Plan) Wrote(mark meta.CarriedMark) bool { return c.WroteAs(mark.Value, mark.Revision) }

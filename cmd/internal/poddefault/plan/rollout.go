@@ -107,11 +107,6 @@ func (c *Plan) Restaged(revisions revision.Source) *Plan {
 	return out
 }
 
-// Owner is the object as the owner of its revisions.
-func (r *Reference) Owner() revision.Owner {
-	return revision.Owner{Namespace: r.namespace, UID: r.UID}
-}
-
 // revised returns the object in the revision with this meaning, or nil if that cannot be
 // read.
 func (c *Plan) revised(meaning []byte) *Plan {
@@ -212,3 +207,15 @@ func (p *Progress) Refusals(visit func(namespace string, refused bool)) {
 		visit(namespace, refused)
 	}
 }
+
+// Progress is the revision that an object has, and how far a rollout has brought it.
+type Progress struct {
+	revision string                    // see Revision
+	rolls    *kubeflowv1alpha1.Rollout // spec.rollout; nil if there is none
+	Record   *revision.Record          // of the stable revision, from which rollout follows; may be nil
+	Rollout  *Rollout                  // nil if none is in progress
+}
+
+// Revision is the name of the object's revision. It is empty for an object that is too
+// large for any pod.
+func (p *Progress) Revision() string { return p.revision }

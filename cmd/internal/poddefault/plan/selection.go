@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/jsonpatch"
+)
+
+// A Selection is what an object selects pods by.
+type Selection struct {
+	version    string          // see Version
+	selector   labels.Selector // nil if invalid
+	namespaces labels.Selector // for a ClusterPodDefault; nil selects all
+	forms      string          // see UISelectable
+	// namespaceSelector is the namespaces' as written.
+	namespaceSelector *metav1.LabelSelector
+}
+
+// Selector selects pods. It is nil if invalid.
+func (s *Selection) Selector() labels.Selector { return s.selector }
+
+// NamespaceSelector selects the namespaces of a ClusterPodDefault. Nil selects all.
+func (s *Selection) NamespaceSelector() labels.Selector { return s.namespaces }
+
+// Version identifies the parts of an object that select pods. It changes with the
+// selectors, and when the object is deleted and recreated.
+func (s *Selection) Version() string { return s.version }
+
+// UISelectable is empty if the forms of Kubeflow's web applications can offer the
+// object, and otherwise the reason why not.
+func (s *Selection) UISelectable() string { return s.forms }
+
+func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
+	buffer := meta.Encoding.Get().(*[]byte)
+	defer meta.Encoding.Put(buffer)
+	encoded := append((*buffer)[:0], '[') //nolint:gocritic // the buffer is put back
+	for i, part := range [...]any{uid, selector, namespaces} {
+		if i > 0 {
+			encoded = append(encoded, ',')
+		}
+		encoded, _ = jsonpatch.AppendValue(encoded, part) // maps are sorted
+	}
+	encoded = append(encoded, ']')
+	*buffer = encoded
+	sum := sha256.Sum256(encoded)
+	var text [43]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:])
+	return string(text[:6])
+}
