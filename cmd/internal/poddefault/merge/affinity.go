@@ -14,11 +14,11 @@ import (
 // narrow adds c's requirements to each term of the pod. Terms are alternatives, so
 // adding a term would widen the choice of nodes. If c has several terms, each term of
 // the pod is multiplied.
-func (m *Merge) narrow(c *plan.Plan) {
+func (ad *adder) narrow(c *plan.Plan) {
 	if len(c.NodeTerms) == 0 {
 		return
 	}
-	h, b := &m.Pod.Spec, &m.Pod.Bounds
+	h, b := &ad.Pod.Spec, &ad.Pod.Bounds
 	if h.Terms == nil {
 		h.Terms = &podstate.NodeTerms{}
 		raw, _ := h.Lookup(podstate.NodeTermTokens...)
@@ -56,7 +56,7 @@ func (m *Merge) narrow(c *plan.Plan) {
 		}
 	}
 	if n > validate.MaxNodeTerms {
-		m.conflict(conflict{object: c, alone: true}, "%s: required node affinity would have more than %d terms", c, validate.MaxNodeTerms)
+		ad.conflict(conflict{object: c, alone: true}, "%s: required node affinity would have more than %d terms", c, validate.MaxNodeTerms)
 		return
 	}
 	if b.Spent() {

@@ -12,7 +12,7 @@ import (
 // withdraws reports whether the element is a capability that the container's other list
 // contains: one adds what the other drops. Policies can only resolve that conflict by
 // keeping the existing element.
-func (m *Merge) withdraws(t *podstate.Container, f *plan.FieldList, wanted plan.Item) (other *plan.Item) {
+func withdraws(t *podstate.Container, f *plan.FieldList, wanted plan.Item) (other *plan.Item) {
 	opposite := plan.FieldList{Tokens: slices.Clone(f.Tokens)}
 	switch f.Kind {
 	case plan.CapabilityAddKind:
@@ -26,7 +26,7 @@ func (m *Merge) withdraws(t *podstate.Container, f *plan.FieldList, wanted plan.
 	return other
 }
 
-// opposes returns what the element that [merge.withdraws] found does, for messages.
+// opposes returns what the element that [withdraws] found does, for messages.
 func opposes(f *plan.FieldList) string {
 	if f.Kind == plan.CapabilityAddKind {
 		return " drops it"

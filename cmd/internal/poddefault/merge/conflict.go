@@ -34,14 +34,23 @@ type conflict struct {
 	text string
 }
 
+// conflicts are those found so far.
+type conflicts struct {
+	pod           *podstate.Pod
+	Conflicts     []conflict
+	atOdds        map[[2]*plan.Plan]bool // pairs with a conflict, once there are many
+	moreConflicts int
+	dropped       *conflict // the first conflict because of which an object is to be skipped
+}
+
 // skippable reports whether the object's policy skips it.
 func (c *conflict) skippable() bool {
 	return c.way == "" && (c.object.Policy == kubeflowv1alpha1.ConflictSkip || c.alone && c.object.Policy == kubeflowv1alpha1.ConflictKeepPod)
 }
 
 // Denies reports whether a conflict denies the pod.
-func (m *Merge) Denies() bool {
-	return slices.ContainsFunc(m.Conflicts, func(c conflict) bool { return !c.skippable() })
+func (cs *conflicts) Denies() bool {
+	return slices.ContainsFunc(cs.Conflicts, func(c conflict) bool { return !c.skippable() })
 }
 
 // skippedBefore returns the skippable objects that, according to the pod's annotations,
@@ -67,26 +76,36 @@ func isSkipped(skipped []skip, c *plan.Plan) bool {
 	return slices.ContainsFunc(skipped, func(s skip) bool { return s.object.String() == c.String() })
 }
 
+// An arbiter settles what an object finds in its way, by the object's policy.
+type arbiter struct {
+	trial
+	warnings
+	conflicts
+	reach
+	metadata
+	overriders map[place][]override // built on demand, see [arbiter.replacedSince]
+}
+
 // settle applies the policy of c to a disagreement. It reports whether c's value
 // replaces the opponent's; a nil opponent is the pod. Since reports whether what there is was
-// put there by a later object, see [merge.replacedSince]; nil if nothing could be.
-func (m *Merge) settle(c, opponent *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place, detail string, since func() bool) bool {
-	if opponent == nil && (m.excused(c, policy, place) || policy == kubeflowv1alpha1.ConflictOverride && since != nil && since()) {
+// put there by a later object, see [arbiter.replacedSince]; nil if nothing could be.
+func (ar *arbiter) settle(c, opponent *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place, detail string, since func() bool) bool {
+	if opponent == nil && (ar.excused(c, policy, place) || policy == kubeflowv1alpha1.ConflictOverride && since != nil && since()) {
 		return false
 	}
 	switch policy {
 	case kubeflowv1alpha1.ConflictKeepPod:
-		m.warn("%s: %s: kept the value of %s", c, place, holderName(opponent))
+		ar.warn("%s: %s: kept the value of %s", c, place, holderName(opponent))
 	case kubeflowv1alpha1.ConflictOverride:
 		if opponent != nil {
-			m.warn("%s: %s: replaced by %s", opponent, place, c)
+			ar.warn("%s: %s: replaced by %s", opponent, place, c)
 			return true
 		}
-		m.warn("%s: %s: replaced the pod's value", c, place)
+		ar.warn("%s: %s: replaced the pod's value", c, place)
 		return true
 	default:
 		if since == nil || !since() {
-			m.deny(c, opponent, place, detail)
+			ar.deny(c, opponent, place, detail)
 		}
 	}
 	return false
@@ -94,34 +113,34 @@ func (m *Merge) settle(c, opponent *plan.Plan, policy kubeflowv1alpha1.ConflictP
 
 // excused reports whether the pod keeps a value of its own that c disagrees with, because
 // an earlier version of c injected the pod.
-func (m *Merge) excused(c *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place string) bool {
-	if !refuses(policy) || !m.changedSince(c) {
+func (ar *arbiter) excused(c *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place string) bool {
+	if !refuses(policy) || !ar.changedSince(c) {
 		return false
 	}
-	m.warn("%s: %s: kept the value of an earlier revision", c, place)
+	ar.warn("%s: %s: kept the value of an earlier revision", c, place)
 	return true
 }
 
-func (m *Merge) deny(c, opponent *plan.Plan, place, detail string) {
+func (ar *arbiter) deny(c, opponent *plan.Plan, place, detail string) {
 	found := conflict{object: c, opponent: opponent}
 	if opponent != nil && opponent.String() != c.String() && opponent.Alternative(c) && !found.skippable() {
 		return // both select the pod, which is the whole message
 	}
 	if opponent != nil {
-		m.conflict(found, "%s: %s", plan.BothSet(opponent, c, place), detail)
+		ar.conflict(found, "%s: %s", plan.BothSet(opponent, c, place), detail)
 		return
 	}
-	m.conflict(found, "%s: %s: %s (values hidden)", c, place, detail)
+	ar.conflict(found, "%s: %s: %s (values hidden)", c, place, detail)
 }
 
-// stuck is [merge.settle] where nothing can be replaced: Override keeps the existing
+// stuck is [arbiter.settle] where nothing can be replaced: Override keeps the existing
 // value.
-func (m *Merge) stuck(c, opponent *plan.Plan, place, detail string, since func() bool) {
+func (ar *arbiter) stuck(c, opponent *plan.Plan, place, detail string, since func() bool) {
 	policy := c.Policy
 	if policy == kubeflowv1alpha1.ConflictOverride {
 		policy = kubeflowv1alpha1.ConflictKeepPod
 	}
-	m.settle(c, opponent, policy, place, detail, since)
+	ar.settle(c, opponent, policy, place, detail, since)
 }
 
 // refuses reports whether a conflict under this policy denies the pod or skips the
@@ -134,16 +153,16 @@ func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
 // a backup is restored or a pod is copied. Differences then come from that version.
 // Anyone can write a mark. A user who may exclude the pod gains nothing by it; where
 // exclusion is not allowed, a mark excuses nothing.
-func (m *Merge) changedSince(c *plan.Plan) bool {
-	mark, marked := m.Pod.Annotations.Lookup(c.MarkKey)
-	if !c.AllowExclude() && marked && m.Pod.Past(&m.Pod.Bounds).Came(c.MarkKey) {
+func (ar *arbiter) changedSince(c *plan.Plan) bool {
+	mark, marked := ar.Pod.Annotations.Lookup(c.MarkKey)
+	if !c.AllowExclude() && marked && ar.Pod.Past(&ar.Pod.Bounds).Came(c.MarkKey) {
 		return false
 	}
-	return marked && !c.WroteAs(mark, m.Pod.Past(&m.Pod.Bounds).Revisions[c.Decision()])
+	return marked && !c.WroteAs(mark, ar.Pod.Past(&ar.Pod.Bounds).Revisions[c.Decision()])
 }
 
 // disagree settles a disagreement between wanted and the existing element other.
-func (m *Merge) disagree(l *podstate.List, wanted plan.Item, other *plan.Item, differences []string, t *podstate.Container, id string) {
+func (ar *arbiter) disagree(l *podstate.List, wanted plan.Item, other *plan.Item, differences []string, t *podstate.Container, id string) {
 	c, opponent, at := wanted.Origin, other.Origin, placeIn(l.Kind, wanted.Key, t)
 	if opponent == nil && t != nil {
 		opponent = t.Origin
@@ -162,13 +181,13 @@ func (m *Merge) disagree(l *podstate.List, wanted plan.Item, other *plan.Item, d
 	}
 	since := func() bool {
 		original := l.Original(wanted.Key)
-		return original != nil && m.replacedSince(c, place{id, wanted.Key}, t, m.mesh, func(later jsontext.Value) bool {
-			return len(l.Kind.Compare(&m.Pod.Bounds, later, original)) == 0
+		return original != nil && ar.replacedSince(c, place{id, wanted.Key}, t, ar.mesh, func(later jsontext.Value) bool {
+			return len(l.Kind.Compare(&ar.Pod.Bounds, later, original)) == 0
 		})
 	}
-	if t != nil && m.isInjected(t.Name) && other.Origin == nil {
-		m.stuck(c, opponent, at, detail, since)
-	} else if m.settle(c, opponent, c.Policy, at, detail, since) {
+	if t != nil && ar.isInjected(t.Name) && other.Origin == nil {
+		ar.stuck(c, opponent, at, detail, since)
+	} else if ar.settle(c, opponent, c.Policy, at, detail, since) {
 		l.Replace(wanted)
 	}
 }
@@ -212,26 +231,26 @@ func envSource(env jsontext.Value) string {
 
 // conflict records a conflict with its text. Beyond the report limit, it keeps one
 // conflict per pair of objects, because those decide what happens to the objects.
-func (m *Merge) conflict(c conflict, format string, args ...any) {
-	if len(m.Conflicts) >= meta.MaxTold {
-		if m.atOdds == nil {
-			m.atOdds = map[[2]*plan.Plan]bool{}
-			for _, known := range m.Conflicts {
-				m.atOdds[[2]*plan.Plan{known.object, known.opponent}] = true
+func (cs *conflicts) conflict(c conflict, format string, args ...any) {
+	if len(cs.Conflicts) >= meta.MaxTold {
+		if cs.atOdds == nil {
+			cs.atOdds = map[[2]*plan.Plan]bool{}
+			for _, known := range cs.Conflicts {
+				cs.atOdds[[2]*plan.Plan{known.object, known.opponent}] = true
 			}
 		}
 		two := [2]*plan.Plan{c.object, c.opponent}
-		if m.atOdds[two] {
-			m.moreConflicts++
+		if cs.atOdds[two] {
+			cs.moreConflicts++
 			return
 		}
-		m.atOdds[two] = true
+		cs.atOdds[two] = true
 	}
-	m.Pod.Bounds.Did(workOfRival)
+	cs.pod.Bounds.Did(workOfRival)
 	c.text = fmt.Sprintf(format, args...)
-	m.Conflicts = append(m.Conflicts, c)
-	if m.dropped == nil && c.skippable() {
-		m.dropped = &c
+	cs.Conflicts = append(cs.Conflicts, c)
+	if cs.dropped == nil && c.skippable() {
+		cs.dropped = &c
 	}
 }
 
@@ -254,11 +273,11 @@ func (m *Merge) Denial() *admission.Response {
 
 // remedy says who can resolve the conflicts, and how. The pod's author can exclude the
 // pod if all objects allow it.
-func (m *Merge) remedy() string {
+func (cs *conflicts) remedy() string {
 	var ways []string
 	var change, pair bool
 	exclude := true
-	for _, c := range m.Conflicts {
+	for _, c := range cs.Conflicts {
 		switch {
 		case c.way != "":
 			if !slices.Contains(ways, c.way) {
@@ -286,7 +305,7 @@ func (m *Merge) remedy() string {
 
 // impossible records that two elements are impossible together. A nil object stands for
 // the pod. Keeping what the pod has means skipping the object.
-func (m *Merge) impossible(a, b *plan.Plan, what string) {
+func (cs *conflicts) impossible(a, b *plan.Plan, what string) {
 	if a == nil || b != nil && plan.InOrder(a, b) < 0 {
 		a, b = b, a // the later or only one
 	}
@@ -296,8 +315,8 @@ func (m *Merge) impossible(a, b *plan.Plan, what string) {
 	case b != nil && a.String() != b.String() && a.Alternative(b) && !(&conflict{object: a, alone: true}).skippable(): // already denied for that
 		return
 	case b == nil || a.String() == b.String():
-		m.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
+		cs.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
 	default:
-		m.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", plan.Both(a, b), what)
+		cs.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", plan.Both(a, b), what)
 	}
 }

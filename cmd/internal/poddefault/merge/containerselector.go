@@ -19,56 +19,67 @@ type LeftAlone struct {
 	Mesh []string
 }
 
+// reach is which containers of a pod objects apply to.
+type reach struct {
+	pod       *podstate.Pod
+	leftAlone *LeftAlone
+	mesh      []string              // containers left alone because they are a mesh's
+	injected  meta.NameSet          // names of containers added by PodDefaults
+	fresh     []*podstate.Container // added containers that the pod does not have
+	leftOut   meta.NameSet          // names of containers of skipped objects
+	firsts    map[*plan.Plan]*podstate.Container
+}
+
 // picks reports whether c's additions apply to a container. Without a selector they
 // apply to the pod's own containers. A container that a PodDefault adds always counts
 // as injected, even if the pod already has it: otherwise a pod that is sent again would
 // get more than the first time. A container named like one of a skipped object is left
 // alone, because it could become that object's container. Excluded containers, such as
 // mesh proxies, must be selected by name.
-func (m *Merge) picks(c *plan.Plan, t *podstate.Container, excluded []string) bool {
+func (r *reach) picks(c *plan.Plan, t *podstate.Container, excluded []string) bool {
 	if c.Target != nil && c.Target.First {
-		return t == m.first(c)
+		return t == r.first(c)
 	}
-	return m.selects(c, t, excluded)
+	return r.selects(c, t, excluded)
 }
 
 // first returns the container that an object for the first container selects, or nil.
 // It never returns an excluded container, even if the object names it: commands and
 // variables are meant for one container.
-func (m *Merge) first(c *plan.Plan) *podstate.Container {
-	if known, ok := m.firsts[c]; ok {
+func (r *reach) first(c *plan.Plan) *podstate.Container {
+	if known, ok := r.firsts[c]; ok {
 		return known
 	}
-	if m.firsts == nil {
-		m.firsts = map[*plan.Plan]*podstate.Container{}
+	if r.firsts == nil {
+		r.firsts = map[*plan.Plan]*podstate.Container{}
 	}
-	m.firsts[c] = nil
-	excluded := slices.Concat(m.mesh, m.leftAlone.Commands)
-	if m.mesh == nil { // the only container is the application
+	r.firsts[c] = nil
+	excluded := slices.Concat(r.mesh, r.leftAlone.Commands)
+	if r.mesh == nil { // the only container is the application
 		excluded = nil
 	}
-	for i := range m.Pod.App {
-		if t := &m.Pod.App[i]; !m.isInjected(t.Name) && !slices.Contains(excluded, t.Name) && m.selects(c, t, excluded) {
-			m.firsts[c] = t
+	for i := range r.pod.App {
+		if t := &r.pod.App[i]; !r.isInjected(t.Name) && !slices.Contains(excluded, t.Name) && r.selects(c, t, excluded) {
+			r.firsts[c] = t
 			break
 		}
 	}
-	return m.firsts[c]
+	return r.firsts[c]
 }
 
-func (m *Merge) selects(c *plan.Plan, t *podstate.Container, excluded []string) bool {
-	m.Pod.Bounds.Did(meta.WorkOfVisit)
-	if m.leftOut.Has(t.Name) {
+func (r *reach) selects(c *plan.Plan, t *podstate.Container, excluded []string) bool {
+	r.pod.Bounds.Did(meta.WorkOfVisit)
+	if r.leftOut.Has(t.Name) {
 		return false
 	}
 	selector := c.Target
 	if selector == nil {
-		return !t.Init && !m.isInjected(t.Name) && !slices.Contains(excluded, t.Name)
+		return !t.Init && !r.isInjected(t.Name) && !slices.Contains(excluded, t.Name)
 	}
-	m.Pod.Bounds.Did((len(selector.Names) + len(selector.ExcludeNames)) / 4)
+	r.pod.Bounds.Did((len(selector.Names) + len(selector.ExcludeNames)) / 4)
 	of := kubeflowv1alpha1.TypeContainer
 	switch {
-	case m.isInjected(t.Name):
+	case r.isInjected(t.Name):
 		of = kubeflowv1alpha1.TypeInjected
 	case t.Init:
 		of = kubeflowv1alpha1.TypeInitContainer
@@ -91,25 +102,25 @@ func hasType(selector *kubeflowv1alpha1.ContainerSelector, t kubeflowv1alpha1.Co
 	return slices.Contains(selector.Types, t)
 }
 
-func (m *Merge) isInjected(name string) bool { return m.injected.Has(name) }
+func (r *reach) isInjected(name string) bool { return r.injected.Has(name) }
 
 // pickedFrom calls apply for each container that c may select.
-func (m *Merge) pickedFrom(c *plan.Plan, apply func(*podstate.Container)) {
-	b := &m.Pod.Bounds
-	for i := range m.Pod.App {
-		if t := &m.Pod.App[i]; t.Origin == nil && !b.Spent() { // otherwise it is replaced
+func (r *reach) pickedFrom(c *plan.Plan, apply func(*podstate.Container)) {
+	b := &r.pod.Bounds
+	for i := range r.pod.App {
+		if t := &r.pod.App[i]; t.Origin == nil && !b.Spent() { // otherwise it is replaced
 			apply(t)
 		}
 	}
 	if c.Target == nil {
 		return
 	}
-	for i := range m.Pod.Init {
-		if t := &m.Pod.Init[i]; t.Origin == nil && !b.Spent() {
+	for i := range r.pod.Init {
+		if t := &r.pod.Init[i]; t.Origin == nil && !b.Spent() {
 			apply(t)
 		}
 	}
-	for _, fresh := range m.fresh {
+	for _, fresh := range r.fresh {
 		if !b.Spent() {
 			apply(fresh)
 		}

@@ -38,10 +38,10 @@ func (f *Finding) DependsOn() string {
 }
 
 // Refusals returns a finding for each object because of which the pod is denied.
-func (m *Merge) Refusals() []Finding {
+func (cs *conflicts) Refusals() []Finding {
 	var findings []Finding
 	var texts [][]string // of each finding
-	for _, c := range m.Conflicts {
+	for _, c := range cs.Conflicts {
 		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Object.String() == c.object.String() })
 		if i < 0 {
 			if len(findings) == meta.MaxTold {
@@ -80,9 +80,9 @@ func RefusalsOf(e *match.Excess) []Finding {
 }
 
 // deniedBy returns the audit annotations of a denial: the conflicting objects.
-func (m *Merge) deniedBy() map[string]string {
+func (cs *conflicts) deniedBy() map[string]string {
 	var objects []*plan.Plan
-	for _, conflict := range m.Conflicts {
+	for _, conflict := range cs.Conflicts {
 		if !plan.IsIn(objects, conflict.object) {
 			objects = append(objects, conflict.object)
 		}

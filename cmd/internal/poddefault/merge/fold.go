@@ -128,9 +128,9 @@ func (m *Merge) DenyFurther(s *match.Matcher, source match.Source, of match.Matc
 }
 
 // selecting returns the last object that adds a label by which another one selects pods.
-func (m *Merge) selecting(c *plan.Plan) *plan.Plan {
+func (md *metadata) selecting(c *plan.Plan) *plan.Plan {
 	requirements, _ := c.Selector().Requirements()
-	for _, e := range slices.Backward(m.entries) {
+	for _, e := range slices.Backward(md.entries) {
 		if e.field == labelsField && slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == e.entry.Key }) {
 			return e.origin
 		}

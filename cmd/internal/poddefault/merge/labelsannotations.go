@@ -7,6 +7,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 )
 
 // Values of setEntry.field.
@@ -21,58 +22,66 @@ type setEntry struct {
 	origin *plan.Plan
 }
 
+// metadata are the pod's labels and annotations with those added so far.
+type metadata struct {
+	pod                 *podstate.Pod
+	namespace           string
+	labels, annotations map[string]int // positions in entries by key
+	entries             []setEntry     // added labels and annotations, in order
+}
+
 // setLabel adds a label. An existing label is never replaced, because Services, policies and
 // ClusterPodDefaults select by it.
-func (m *Merge) setLabel(wanted meta.Entry, c *plan.Plan) {
-	value, there, opponent := m.label(wanted.Key)
+func (ad *adder) setLabel(wanted meta.Entry, c *plan.Plan) {
+	value, there, opponent := ad.label(wanted.Key)
 	if there {
 		if value != wanted.Value {
-			m.stuck(c, opponent, "label "+wanted.Key, another(opponent), nil)
+			ad.stuck(c, opponent, "label "+wanted.Key, another(opponent), nil)
 		}
 		return
 	}
-	if m.labels == nil {
-		m.labels = map[string]int{}
+	if ad.labels == nil {
+		ad.labels = map[string]int{}
 	}
-	m.labels[wanted.Key] = len(m.entries)
-	m.Pod.Bounds.Did(workOfRival)
-	m.Pod.Bounds.Grow(len(wanted.Key) + len(wanted.Value))
-	m.entries = append(m.entries, setEntry{labelsField, wanted, c})
+	ad.labels[wanted.Key] = len(ad.entries)
+	ad.Pod.Bounds.Did(workOfRival)
+	ad.Pod.Bounds.Grow(len(wanted.Key) + len(wanted.Value))
+	ad.entries = append(ad.entries, setEntry{labelsField, wanted, c})
 }
 
 // label returns a label that the pod has so far, and the object that added it.
-func (m *Merge) label(key string) (value string, there bool, by *plan.Plan) {
-	if i, ok := m.labels[key]; ok {
-		return m.entries[i].entry.Value, true, m.entries[i].origin
+func (md *metadata) label(key string) (value string, there bool, by *plan.Plan) {
+	if i, ok := md.labels[key]; ok {
+		return md.entries[i].entry.Value, true, md.entries[i].origin
 	}
-	value, there = m.Pod.Metadata.Labels.Lookup(key)
+	value, there = md.pod.Metadata.Labels.Lookup(key)
 	return value, there, nil
 }
 
-func (m *Merge) setAnnotation(wanted meta.Entry, c *plan.Plan) {
+func (ad *adder) setAnnotation(wanted meta.Entry, c *plan.Plan) {
 	added := setEntry{annotationsField, wanted, c}
-	own, has := m.Pod.Metadata.Annotations.Lookup(wanted.Key)
+	own, has := ad.Pod.Metadata.Annotations.Lookup(wanted.Key)
 	since := func() bool {
-		return m.replacedSince(c, place{plan.AnnotationsMap, wanted.Key}, nil, nil, func(later jsontext.Value) bool { return has && string(later) == own })
+		return ad.replacedSince(c, place{plan.AnnotationsMap, wanted.Key}, nil, nil, func(later jsontext.Value) bool { return has && string(later) == own })
 	}
-	if i, ok := m.annotations[wanted.Key]; ok {
-		earlier := &m.entries[i]
-		if earlier.entry.Value == wanted.Value || has && own == earlier.entry.Value && m.excused(c, c.Policy, "annotation "+wanted.Key) {
+	if i, ok := ad.annotations[wanted.Key]; ok {
+		earlier := &ad.entries[i]
+		if earlier.entry.Value == wanted.Value || has && own == earlier.entry.Value && ad.excused(c, c.Policy, "annotation "+wanted.Key) {
 			return
 		}
-		if m.settle(c, earlier.origin, c.Policy, "annotation "+wanted.Key, another(earlier.origin), since) {
-			m.Pod.Bounds.Replaces(len(earlier.entry.Value), len(wanted.Value))
+		if ad.settle(c, earlier.origin, c.Policy, "annotation "+wanted.Key, another(earlier.origin), since) {
+			ad.Pod.Bounds.Replaces(len(earlier.entry.Value), len(wanted.Value))
 			*earlier = added
 		}
 		return
 	}
-	if has && (own == wanted.Value || !m.settle(c, nil, c.Policy, "annotation "+wanted.Key, another(nil), since)) {
+	if has && (own == wanted.Value || !ad.settle(c, nil, c.Policy, "annotation "+wanted.Key, another(nil), since)) {
 		return
 	}
-	if m.annotations == nil {
-		m.annotations = map[string]int{}
+	if ad.annotations == nil {
+		ad.annotations = map[string]int{}
 	}
-	m.annotations[wanted.Key] = len(m.entries)
-	m.Pod.Bounds.Grow(len(wanted.Key) + len(wanted.Value))
-	m.entries = append(m.entries, added)
+	ad.annotations[wanted.Key] = len(ad.entries)
+	ad.Pod.Bounds.Grow(len(wanted.Key) + len(wanted.Value))
+	ad.entries = append(ad.entries, added)
 }

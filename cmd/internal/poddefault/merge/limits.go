@@ -8,57 +8,72 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 )
+
+// A trial is a pod, the objects that are applied to it, and the limit that this has exceeded.
+type trial struct {
+	Pod     *podstate.Pod
+	Applied []*plan.Plan // in the order of application
+	index   int          // of the current object
+	excess  *match.Excess
+}
 
 // exceeded records an exceeded limit once, for the current object, and reports whether
 // to stop.
-func (m *Merge) exceeded(c *plan.Plan, place func() string) bool {
-	b := &m.Pod.Bounds
+func (tr *trial) exceeded(c *plan.Plan, place func() string) bool {
+	b := &tr.Pod.Bounds
 	if !b.Spent() {
 		return false
 	}
-	if m.excess == nil && b.Over != "" {
-		m.excess = &match.Excess{Object: c, All: m.Applied, Text: place() + ": " + b.Over,
-			Remedy: "Let the PodDefault add less, or the pod have fewer containers" + m.orExclude(c)}
+	if tr.excess == nil && b.Over != "" {
+		tr.excess = &match.Excess{Object: c, All: tr.Applied, Text: place() + ": " + b.Over,
+			Remedy: "Let the PodDefault add less, or the pod have fewer containers" + orExclude(c)}
 	}
 	return true
 }
 
 // orExclude tells the pod's author how to exclude the pod, if the object allows it.
-func (m *Merge) orExclude(c *plan.Plan) string {
+func orExclude(c *plan.Plan) string {
 	if !c.AllowExclude() {
 		return ""
 	}
 	return ", or exclude the pod with the annotation " + meta.ExcludeAnnotation + `: "true"`
 }
 
+// warnings are what the pod's author is told, up to a limit.
+type warnings struct {
+	texts  []string
+	untold int // number of warnings beyond the limit
+}
+
 // Told returns the warnings, with a count of those left out.
-func (m *Merge) Told() []string {
-	if m.untold == 0 {
-		return m.warnings
+func (w *warnings) Told() []string {
+	if w.untold == 0 {
+		return w.texts
 	}
-	return append(m.warnings, fmt.Sprintf("and %d more warnings about PodDefaults", m.untold))
+	return append(w.texts, fmt.Sprintf("and %d more warnings about PodDefaults", w.untold))
 }
 
 // exceedsItself reports whether the pod alone exceeds a limit.
-func (m *Merge) exceedsItself() bool {
-	b := &m.Pod.Bounds
+func (tr *trial) exceedsItself() bool {
+	b := &tr.Pod.Bounds
 	if b.Over != "" {
-		m.excess = &match.Excess{All: m.Applied, Text: b.Over, Remedy: "Give it less, or no label that PodDefaults select by"}
+		tr.excess = &match.Excess{All: tr.Applied, Text: b.Over, Remedy: "Give it less, or no label that PodDefaults select by"}
 	}
 	return b.Spent()
 }
 
 // Beyond returns the exceeded limit as an [*excess], or the deadline error, or nil.
-func (m *Merge) Beyond() error {
-	if m.excess == nil && m.Pod.Bounds.Over != "" { // while emitting the patch
-		m.excess = &match.Excess{All: m.Applied, Text: m.Pod.Bounds.Over, Remedy: "Let PodDefaults add less"}
+func (tr *trial) Beyond() error {
+	if tr.excess == nil && tr.Pod.Bounds.Over != "" { // while emitting the patch
+		tr.excess = &match.Excess{All: tr.Applied, Text: tr.Pod.Bounds.Over, Remedy: "Let PodDefaults add less"}
 	}
 	switch {
-	case m.Pod.Bounds.Fault != nil:
-		return m.Pod.Bounds.Fault
-	case m.excess != nil:
-		return m.excess
+	case tr.Pod.Bounds.Fault != nil:
+		return tr.Pod.Bounds.Fault
+	case tr.excess != nil:
+		return tr.excess
 	}
 	return nil
 }

@@ -27,40 +27,27 @@ import (
 // A Merge applies PodDefaults to one pod. It changes nothing until all of them are
 // merged. If there is no conflict it emits everything, otherwise the whole pod is
 // denied.
+//
+// Each part knows only those below it: an adder tries what one object wants, an arbiter settles
+// what it finds in the way, and what they share is the trial, the containers in reach, the metadata
+// so far, the conflicts and the warnings.
 type Merge struct {
-	Pod       *podstate.Pod
-	leftAlone *LeftAlone
+	adder
 
-	Applied  []*plan.Plan // in the order of application
-	index    int          // of the current object
-	dropped  *conflict    // the first conflict because of which an object is to be skipped
-	unfilled []*plan.Plan // with placeholders for which there is no value
-	invalid  []*plan.Plan // chosen, but cannot work in this pod
-	passed   []*plan.Plan // applied to nothing, because of a mesh
-	skipped  []skip
-	Audited  []*plan.Plan
-	Outside  []*plan.Plan // see [match.Match]
+	invalid []*plan.Plan // chosen, but cannot work in this pod
+	passed  []*plan.Plan // applied to nothing, because of a mesh
+	skipped []skip
+	Audited []*plan.Plan
+	Outside []*plan.Plan // see [match.Match]
+}
 
-	namespace           string
-	labels, annotations map[string]int // positions in entries by key
-	entries             []setEntry     // added labels and annotations, in order
-
+// An adder tries what one object after the other wants.
+type adder struct {
+	arbiter
+	unfilled    []*plan.Plan // with placeholders for which there is no value
 	seconds     []setSeconds
-	setByNow    map[int]int          // positions in seconds by toleration index
-	overriders  map[place][]override // built on demand, see [merge.replacedSince]
-	limitRanges map[string]bool      // see [merge.limitRanged]
-
-	mesh          []string              // containers left alone because they are a mesh's
-	injected      meta.NameSet          // names of containers added by PodDefaults
-	fresh         []*podstate.Container // added containers that the pod does not have
-	leftOut       meta.NameSet          // names of containers of skipped objects
-	firsts        map[*plan.Plan]*podstate.Container
-	Conflicts     []conflict
-	atOdds        map[[2]*plan.Plan]bool // pairs with a conflict, once there are many
-	moreConflicts int
-	warnings      []string
-	untold        int // number of warnings beyond the limit
-	excess        *match.Excess
+	setByNow    map[int]int     // positions in seconds by toleration index
+	limitRanges map[string]bool // see [adder.limitRanged]
 }
 
 // setSeconds is a toleration of the pod whose tolerationSeconds a PodDefault sets.
@@ -72,9 +59,12 @@ type setSeconds struct {
 }
 
 // All tries the matched objects, except skipped ones, one after the other. It stops at
-// the first that is to be dropped: see [merge.dropped].
+// the first that is to be dropped: see [conflicts.dropped].
 func All(p *podstate.Pod, chosen match.Match, skipped []skip, leftAlone *LeftAlone) *Merge {
-	m := &Merge{Pod: p, leftAlone: leftAlone, Outside: chosen.Outside, skipped: skipped, namespace: chosen.Namespace}
+	m := &Merge{Outside: chosen.Outside, skipped: skipped}
+	m.Pod, m.conflicts.pod = p, p
+	m.reach.pod, m.leftAlone = p, leftAlone
+	m.metadata.pod, m.namespace = p, chosen.Namespace
 	candidates := chosen.Objects
 	if chosen.Audits || len(skipped) > 0 {
 		candidates = make([]*plan.Plan, 0, len(chosen.Objects))
@@ -184,176 +174,176 @@ func (m *Merge) warnOfAll() {
 }
 
 // leaveOut records the containers of an object that is not applied.
-func (m *Merge) leaveOut(c *plan.Plan) {
+func (r *reach) leaveOut(c *plan.Plan) {
 	for _, list := range [][]plan.Item{c.Containers, c.InitContainers} {
 		for _, left := range list {
-			m.leftOut.Add(left.Key)
+			r.leftOut.Add(left.Key)
 		}
 	}
 }
 
-func (m *Merge) apply(c *plan.Plan) {
-	p := m.Pod
-	if plan.IsIn(m.unfilled, c) {
+func (ad *adder) apply(c *plan.Plan) {
+	p := ad.Pod
+	if plan.IsIn(ad.unfilled, c) {
 		return
 	}
 	for _, a := range c.Annotations {
-		m.setAnnotation(a, c)
+		ad.setAnnotation(a, c)
 	}
-	m.add(&p.Volumes, c.Volumes, plan.VolumeList, nil)
+	ad.add(&p.Volumes, c.Volumes, plan.VolumeList, nil)
 	for _, wanted := range c.Tolerations {
-		if m.addToleration(wanted); m.exceeded(c, func() string { return placeIn(plan.TolerationKind, wanted.Key, nil) }) {
+		if ad.addToleration(wanted); ad.exceeded(c, func() string { return placeIn(plan.TolerationKind, wanted.Key, nil) }) {
 			return
 		}
 	}
-	m.add(&p.PullSecrets, c.PullSecrets, plan.PullSecretList, nil)
+	ad.add(&p.PullSecrets, c.PullSecrets, plan.PullSecretList, nil)
 	for i := range c.PodLists {
 		f := &c.PodLists[i]
-		m.add(p.Spec.List(f), f.Items, f.ID, nil)
+		ad.add(p.Spec.List(f), f.Items, f.ID, nil)
 	}
-	m.setValues(&p.Spec, nil, c, c.PodValues)
-	m.narrow(c)
-	m.pickedFrom(c, func(t *podstate.Container) { m.applyTo(t, c) })
+	ad.setValues(&p.Spec, nil, c, c.PodValues)
+	ad.narrow(c)
+	ad.pickedFrom(c, func(t *podstate.Container) { ad.applyTo(t, c) })
 }
 
 // applyTo merges additions to containers.
-func (m *Merge) applyTo(t *podstate.Container, c *plan.Plan) {
-	if m.picks(c, t, m.mesh) {
-		m.add(&t.Env, c.Env, plan.EnvList, t)
-		m.add(&t.EnvFrom, c.EnvFrom, plan.EnvFromList, t)
+func (ad *adder) applyTo(t *podstate.Container, c *plan.Plan) {
+	if ad.picks(c, t, ad.mesh) {
+		ad.add(&t.Env, c.Env, plan.EnvList, t)
+		ad.add(&t.EnvFrom, c.EnvFrom, plan.EnvFromList, t)
 		for i, mount := range c.VolumeMounts {
-			m.warnOfSlash(t, mount, c.Twins[i])
+			ad.warnOfSlash(t, mount, c.Twins[i])
 		}
-		m.add(&t.VolumeMounts, c.VolumeMounts, plan.MountList, t)
+		ad.add(&t.VolumeMounts, c.VolumeMounts, plan.MountList, t)
 		for i := range c.ContainerLists {
 			f := &c.ContainerLists[i]
-			m.addField(t, f)
+			ad.addField(t, f)
 		}
-		m.addResources(t, c)
+		ad.addResources(t, c)
 	}
-	m.setValues(&t.Holder, t, c, c.ContainerValues)
+	ad.setValues(&t.Holder, t, c, c.ContainerValues)
 }
 
 // addField merges a list of a container, except capabilities that the other list
 // withdraws.
-func (m *Merge) addField(t *podstate.Container, f *plan.FieldList) {
+func (ad *adder) addField(t *podstate.Container, f *plan.FieldList) {
 	l := t.List(f)
 	for i, w := range f.Items {
-		if other := m.withdraws(t, f, w); other != nil {
-			m.stuck(w.Origin, other.Origin, f.Kind.Name+" "+w.Key+" of container "+t.Name,
-				m.holder(other, "the pod")+opposes(f), nil)
+		if other := withdraws(t, f, w); other != nil {
+			ad.stuck(w.Origin, other.Origin, f.Kind.Name+" "+w.Key+" of container "+t.Name,
+				holder(other, "the pod")+opposes(f), nil)
 			continue
 		}
-		m.add(l, f.Items[i:i+1], f.ID, t)
+		ad.add(l, f.Items[i:i+1], f.ID, t)
 	}
 }
 
 // add merges elements into the list with this id, see [plan.Plan.EachList].
-func (m *Merge) add(l *podstate.List, wanted []plan.Item, id string, t *podstate.Container) {
+func (ad *adder) add(l *podstate.List, wanted []plan.Item, id string, t *podstate.Container) {
 	for i, w := range wanted {
-		if i > 0 && m.Pod.Bounds.Spent() {
+		if i > 0 && ad.Pod.Bounds.Spent() {
 			break
 		}
 		if other, differences := l.Add(w); other != nil {
-			m.disagree(l, w, other, differences, t, id)
+			ad.disagree(l, w, other, differences, t, id)
 		}
 	}
 	if len(wanted) > 0 {
-		m.exceeded(wanted[0].Origin, func() string { return placeOf(l.Kind.Name, t) })
+		ad.exceeded(wanted[0].Origin, func() string { return placeOf(l.Kind.Name, t) })
 	}
 }
 
 // addContainers merges init containers or sidecars. Names are unique across both lists
 // of a pod.
-func (m *Merge) addContainers(to, beside *podstate.List, wanted []plan.Item, id string) {
+func (ad *adder) addContainers(to, beside *podstate.List, wanted []plan.Item, id string) {
 	for i, w := range wanted {
 		if other, _ := beside.Find(w.Key); other != nil {
-			m.stuck(w.Origin, other.Origin, "container "+w.Key, "it has the name of "+
-				m.holder(other, "one in "+strings.ReplaceAll(beside.Path()[1:], "/", "."))+"; choose another name", nil)
+			ad.stuck(w.Origin, other.Origin, "container "+w.Key, "it has the name of "+
+				holder(other, "one in "+strings.ReplaceAll(beside.Path()[1:], "/", "."))+"; choose another name", nil)
 			continue
 		}
-		m.add(to, wanted[i:i+1], id, nil)
+		ad.add(to, wanted[i:i+1], id, nil)
 		if now, _ := to.Find(w.Key); now != nil && now.Origin == w.Origin {
-			m.brought(to, w)
+			ad.brought(to, w)
 		}
 	}
 }
 
 // brought creates the container of w, to which others may add.
-func (m *Merge) brought(to *podstate.List, w plan.Item) {
+func (ad *adder) brought(to *podstate.List, w plan.Item) {
 	t := &podstate.Container{Origin: w.Origin, Init: to.Field == "initContainers"}
 	r := rawjson.NewReader(w.Value)
-	t.Read(&r, "", podstate.WantedLists{}, &m.Pod.Bounds)
-	m.Pod.Bounds.Did(len(m.Pod.App) + len(m.Pod.Init))
-	for _, containers := range [][]podstate.Container{m.Pod.App, m.Pod.Init} {
+	t.Read(&r, "", podstate.WantedLists{}, &ad.Pod.Bounds)
+	ad.Pod.Bounds.Did(len(ad.Pod.App) + len(ad.Pod.Init))
+	for _, containers := range [][]podstate.Container{ad.Pod.App, ad.Pod.Init} {
 		for i := range containers {
 			if containers[i].Name == w.Key { // it replaces this one
 				containers[i] = podstate.Container{Name: w.Key, Init: t.Init, Origin: w.Origin}
 			}
 		}
 	}
-	for i := range m.fresh {
-		if m.fresh[i].Name == w.Key { // or an earlier object's
-			m.fresh[i] = t
+	for i := range ad.fresh {
+		if ad.fresh[i].Name == w.Key { // or an earlier object's
+			ad.fresh[i] = t
 			return
 		}
 	}
-	m.fresh = append(m.fresh, t)
+	ad.fresh = append(ad.fresh, t)
 }
 
 // addToleration merges a toleration. Its tolerationSeconds are not part of its
 // identity: the PodDefault's replace the pod's. This allows tuning the two tolerations
 // that the DefaultTolerationSeconds plugin has already added to every pod, 300 seconds
 // each.
-func (m *Merge) addToleration(w plan.Item) {
-	l, c := &m.Pod.Tolerations, w.Origin
+func (ad *adder) addToleration(w plan.Item) {
+	l, c := &ad.Pod.Tolerations, w.Origin
 	present, index := l.Find(w.Key)
 	if present == nil || present.Origin != nil {
 		if other, differences := l.Add(w); other != nil {
-			m.disagree(l, w, other, differences, nil, plan.TolerationList)
+			ad.disagree(l, w, other, differences, nil, plan.TolerationList)
 		}
 		return
 	}
 	seconds, have := plan.Member(w.Value, "tolerationSeconds"), plan.Member(present.Value, "tolerationSeconds")
 	since := func() bool {
-		return m.replacedSince(c, place{plan.TolerationList, w.Key}, nil, nil, func(later jsontext.Value) bool {
+		return ad.replacedSince(c, place{plan.TolerationList, w.Key}, nil, nil, func(later jsontext.Value) bool {
 			return string(plan.Member(later, "tolerationSeconds")) == string(have)
 		})
 	}
-	if i, ok := m.setByNow[index]; ok {
-		earlier := m.seconds[i]
+	if i, ok := ad.setByNow[index]; ok {
+		earlier := ad.seconds[i]
 		at := placeIn(l.Kind, w.Key, nil)
-		if string(earlier.value) == string(seconds) || earlier.there && m.excused(c, c.Policy, at) {
+		if string(earlier.value) == string(seconds) || earlier.there && ad.excused(c, c.Policy, at) {
 			return
 		}
-		if m.settle(c, earlier.origin, c.Policy, at, "they differ in tolerationSeconds", since) {
-			m.seconds[i] = setSeconds{index, seconds, string(have) == string(seconds), c}
+		if ad.settle(c, earlier.origin, c.Policy, at, "they differ in tolerationSeconds", since) {
+			ad.seconds[i] = setSeconds{index, seconds, string(have) == string(seconds), c}
 		}
 		return
 	}
 	there := string(have) == string(seconds)
 	if !there && string(have) != "300" {
-		if c.Policy != "" && !m.settle(c, nil, c.Policy, placeIn(l.Kind, w.Key, nil), "the pod has other tolerationSeconds", since) {
+		if c.Policy != "" && !ad.settle(c, nil, c.Policy, placeIn(l.Kind, w.Key, nil), "the pod has other tolerationSeconds", since) {
 			return
 		}
 		if c.Policy == "" {
-			m.warn("%s set the tolerationSeconds of the pod's toleration %s", c, w.Key)
+			ad.warn("%s set the tolerationSeconds of the pod's toleration %s", c, w.Key)
 		}
 	}
-	if m.setByNow == nil {
-		m.setByNow = map[int]int{}
+	if ad.setByNow == nil {
+		ad.setByNow = map[int]int{}
 	}
-	m.setByNow[index] = len(m.seconds)
-	m.Pod.Bounds.Grow(len(seconds))
-	m.seconds = append(m.seconds, setSeconds{index, seconds, there, c})
+	ad.setByNow[index] = len(ad.seconds)
+	ad.Pod.Bounds.Grow(len(seconds))
+	ad.seconds = append(ad.seconds, setSeconds{index, seconds, there, c})
 }
 
 // warnOfSlash warns of mount paths that Kubernetes treats as different but a container
 // as the same.
-func (m *Merge) warnOfSlash(target *podstate.Container, mount plan.Item, twin string) {
+func (ad *adder) warnOfSlash(target *podstate.Container, mount plan.Item, twin string) {
 	if other, _ := target.VolumeMounts.Find(twin); other != nil {
-		m.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
-			mount.Origin, mount.Key, target.Name, m.holder(other, "the pod"))
+		ad.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
+			mount.Origin, mount.Key, target.Name, holder(other, "the pod"))
 	}
 }
 
@@ -361,20 +351,20 @@ func (m *Merge) warnOfSlash(target *podstate.Container, mount plan.Item, twin st
 // together.
 const maxWarning = 256
 
-func (m *Merge) warn(format string, args ...any) {
-	if len(m.warnings) == meta.MaxTold {
-		m.untold++
+func (w *warnings) warn(format string, args ...any) {
+	if len(w.texts) == meta.MaxTold {
+		w.untold++
 		return
 	}
 	text := fmt.Sprintf(format, args...)
 	if runes := []rune(text); len(runes) > maxWarning {
 		text = string(runes[:maxWarning-3]) + "..."
 	}
-	m.warnings = append(m.warnings, text)
+	w.texts = append(w.texts, text)
 }
 
 // holder names the PodDefault that added an element, or else pod.
-func (m *Merge) holder(other *plan.Item, pod string) string {
+func holder(other *plan.Item, pod string) string {
 	if other.Origin != nil {
 		return other.Origin.String()
 	}

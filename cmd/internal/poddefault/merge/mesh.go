@@ -10,15 +10,15 @@ import (
 
 // readMesh reads which containers are left alone because they are a mesh's. The only
 // container of a pod is the application whatever its name: Istio's gateways and ztunnel.
-func (m *Merge) readMesh() {
+func (r *reach) readMesh() {
 	own := 0
-	for i := range m.Pod.App {
-		if name := m.Pod.App[i].Name; !m.isInjected(name) && !m.leftOut.Has(name) {
+	for i := range r.pod.App {
+		if name := r.pod.App[i].Name; !r.isInjected(name) && !r.leftOut.Has(name) {
 			own++
 		}
 	}
 	if own != 1 {
-		m.mesh = m.leftAlone.Mesh
+		r.mesh = r.leftAlone.Mesh
 	}
 }
 

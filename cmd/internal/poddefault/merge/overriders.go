@@ -30,25 +30,25 @@ type override struct {
 // that replaces what it finds wants what the pod has at the place: then that object has
 // replaced the value of this one, which found nothing to conflict with. A forged mark gains
 // nothing, because that object's value is stored either way.
-func (m *Merge) replacedSince(c *plan.Plan, at place, t *podstate.Container, excluded []string, agrees func(later jsontext.Value) bool) bool {
-	if !m.Pod.Annotations.Has(c.MarkKey) {
+func (ar *arbiter) replacedSince(c *plan.Plan, at place, t *podstate.Container, excluded []string, agrees func(later jsontext.Value) bool) bool {
+	if !ar.Pod.Annotations.Has(c.MarkKey) {
 		return false
 	}
-	if m.overriders == nil {
-		m.overriders = m.readOverriders()
+	if ar.overriders == nil {
+		ar.overriders = ar.readOverriders()
 	}
-	return slices.ContainsFunc(m.overriders[at], func(o override) bool {
-		return o.index > m.index && (t == nil || m.picks(m.Applied[o.index], t, excluded)) && agrees(o.value)
+	return slices.ContainsFunc(ar.overriders[at], func(o override) bool {
+		return o.index > ar.index && (t == nil || ar.picks(ar.Applied[o.index], t, excluded)) && agrees(o.value)
 	})
 }
 
 // readOverriders returns what objects want at each place where they replace what they find.
-func (m *Merge) readOverriders() map[place][]override {
+func (ar *arbiter) readOverriders() map[place][]override {
 	out := map[place][]override{}
-	b := &m.Pod.Bounds
-	for i, c := range m.Applied {
+	b := &ar.Pod.Bounds
+	for i, c := range ar.Applied {
 		if c.Template != nil { // its turn is still to come
-			c = m.filled(c, func(*field.Path, string) {})
+			c = ar.filled(c, func(*field.Path, string) {})
 		}
 		add := func(list, key string, value jsontext.Value) {
 			if b.Did(workOfRival); !b.Spent() {

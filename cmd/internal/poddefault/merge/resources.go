@@ -22,10 +22,10 @@ const (
 
 // addResources adds missing requests and limits. Values from a LimitRange count as
 // missing, because they are only defaults. The first PodDefault wins.
-func (m *Merge) addResources(t *podstate.Container, c *plan.Plan) {
+func (ad *adder) addResources(t *podstate.Container, c *plan.Plan) {
 	for _, wanted := range c.Resources {
 		t.Bounds.Did(meta.WorkOfVisit)
-		if m.exceeded(c, func() string { return placeOf(wanted.List+" of "+wanted.Name, t) }) {
+		if ad.exceeded(c, func() string { return placeOf(wanted.List+" of "+wanted.Name, t) }) {
 			return
 		}
 		tokens := []string{"resources", wanted.List, wanted.Name}
@@ -33,7 +33,7 @@ func (m *Merge) addResources(t *podstate.Container, c *plan.Plan) {
 			continue
 		}
 		have, ok := t.Quantity(wanted.List, wanted.Name)
-		if ok && !m.limitRanged(t, wanted.List, wanted.Name) {
+		if ok && !ad.limitRanged(t, wanted.List, wanted.Name) {
 			continue
 		}
 		if ok && have.Cmp(wanted.Parsed) == 0 {
@@ -44,9 +44,9 @@ func (m *Merge) addResources(t *podstate.Container, c *plan.Plan) {
 		if wanted.List == opposite {
 			opposite = "limits"
 		}
-		if other, ok := t.Quantity(opposite, wanted.Name); ok && !m.replacedBy(t, c, opposite, wanted.Name) {
+		if other, ok := t.Quantity(opposite, wanted.Name); ok && !ad.replacedBy(t, c, opposite, wanted.Name) {
 			if compared := wanted.Parsed.Cmp(other); wanted.List == "requests" && compared > 0 || wanted.List == "limits" && compared < 0 {
-				m.warn("%s: %s of %s of container %s left out: the request would be larger than the limit", c, wanted.List, wanted.Name, t.Name)
+				ad.warn("%s: %s of %s of container %s left out: the request would be larger than the limit", c, wanted.List, wanted.Name, t.Name)
 				continue
 			}
 		}
@@ -56,28 +56,28 @@ func (m *Merge) addResources(t *podstate.Container, c *plan.Plan) {
 
 // warnOfSeveral warns if several containers of the pod now get a resource that cannot
 // be shared. Init containers release theirs, unless they keep running.
-func (m *Merge) warnOfSeveral(c *plan.Plan) {
+func (ad *adder) warnOfSeveral(c *plan.Plan) {
 	for _, q := range c.Resources {
 		if q.List != "limits" || !meta.Extended(corev1.ResourceName(q.Name)) {
 			continue
 		}
 		var takers []string
-		m.pickedFrom(c, func(t *podstate.Container) {
+		ad.pickedFrom(c, func(t *podstate.Container) {
 			if v := t.Value([]string{"resources", q.List, q.Name}); v != nil && v.Origin == c && (!t.Init || t.Native()) {
 				takers = append(takers, t.Name)
 			}
 		})
 		if len(takers) > 1 {
-			m.warn("%s: each of the containers %s gets its own %s; with containerSelector.first the first one alone does", c, strings.Join(takers, ", "), q.Name)
+			ad.warn("%s: each of the containers %s gets its own %s; with containerSelector.first the first one alone does", c, strings.Join(takers, ", "), q.Name)
 		}
 	}
 }
 
 // replacedBy reports whether c will override the quantity.
-func (m *Merge) replacedBy(t *podstate.Container, c *plan.Plan, list, name string) bool {
-	m.Pod.Bounds.Did(len(c.Resources) / 4)
+func (ad *adder) replacedBy(t *podstate.Container, c *plan.Plan, list, name string) bool {
+	ad.Pod.Bounds.Did(len(c.Resources) / 4)
 	replaces := slices.ContainsFunc(c.Resources, func(q plan.Quantity) bool { return q.List == list && q.Name == name })
-	return replaces && t.Value([]string{"resources", list, name}) == nil && m.limitRanged(t, list, name)
+	return replaces && t.Value([]string{"resources", list, name}) == nil && ad.limitRanged(t, list, name)
 }
 
 // longestAnnotation limits the bytes of all annotations of a pod together
@@ -85,29 +85,29 @@ func (m *Merge) replacedBy(t *podstate.Container, c *plan.Plan, list, name strin
 const longestAnnotation = 256 << 10
 
 // limitRanged reports whether LimitRanger set the quantity.
-func (m *Merge) limitRanged(t *podstate.Container, list, name string) bool {
-	if m.limitRanges == nil {
-		m.limitRanges = m.readLimitRanges()
+func (ad *adder) limitRanged(t *podstate.Container, list, name string) bool {
+	if ad.limitRanges == nil {
+		ad.limitRanges = ad.readLimitRanges()
 	}
-	if len(m.limitRanges) == 0 {
+	if len(ad.limitRanges) == 0 {
 		return false
 	}
 	of := " container "
 	if t.Init {
 		of = " init container "
 	}
-	return m.limitRanges[name+" "+strings.TrimSuffix(list, "s")+" for"+of+t.Name]
+	return ad.limitRanges[name+" "+strings.TrimSuffix(list, "s")+" for"+of+t.Name]
 }
 
 // readLimitRanges parses LimitRanger's annotation into, for example, "cpu request for
 // container a".
-func (m *Merge) readLimitRanges() map[string]bool {
+func (ad *adder) readLimitRanges() map[string]bool {
 	out := map[string]bool{}
-	says, ok := strings.CutPrefix(m.Pod.Annotations.Get(meta.LimitRangerAnnotation), LimitRangerPrefix)
+	says, ok := strings.CutPrefix(ad.Pod.Annotations.Get(meta.LimitRangerAnnotation), LimitRangerPrefix)
 	if !ok || len(says) > longestAnnotation {
 		return out
 	}
-	m.Pod.Bounds.Did(len(says))
+	ad.Pod.Bounds.Did(len(says))
 	for sentence := range strings.SplitSeq(says, ";") {
 		names, of, found := strings.Cut(strings.TrimSpace(sentence), " for ")
 		space := strings.LastIndexByte(names, ' ')
@@ -115,7 +115,7 @@ func (m *Merge) readLimitRanges() map[string]bool {
 			continue
 		}
 		for name := range strings.SplitSeq(names[:space], ", ") {
-			if m.Pod.Bounds.Did(meta.WorkOfVisit); m.Pod.Bounds.Spent() {
+			if ad.Pod.Bounds.Did(meta.WorkOfVisit); ad.Pod.Bounds.Spent() {
 				return out
 			}
 			out[name+names[space:]+" for "+of] = true

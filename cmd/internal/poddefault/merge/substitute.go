@@ -15,22 +15,22 @@ import (
 // fill returns the object with placeholders replaced by the values that the pod has so far,
 // or nil if it lacks one. A missing or empty label is a conflict, because an empty subPath would mean the whole volume. So
 // is an invalid label value, because the API server has not validated the pod yet.
-func (m *Merge) fill(c *plan.Plan) *plan.Plan {
+func (ad *adder) fill(c *plan.Plan) *plan.Plan {
 	ok := true
-	filled := m.filled(c, func(path *field.Path, what string) {
+	filled := ad.filled(c, func(path *field.Path, what string) {
 		ok = false
-		m.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
+		ad.conflict(conflict{object: c, alone: true}, "%s: %s needs %s, which the pod does not have, or which is empty or illegal", c, path, what)
 	})
 	if !ok {
-		m.unfilled = append(m.unfilled, c)
+		ad.unfilled = append(ad.unfilled, c)
 		return nil
 	}
 	return filled
 }
 
 // filled is fill, which calls missing for each placeholder without a value.
-func (m *Merge) filled(c *plan.Plan, missing func(path *field.Path, what string)) *plan.Plan {
-	m.Pod.Bounds.Did(c.Size)
+func (md *metadata) filled(c *plan.Plan, missing func(path *field.Path, what string)) *plan.Plan {
+	md.pod.Bounds.Did(c.Size)
 	spec := c.Template.DeepCopy()
 	isValue := meta.Remembering(validation.IsValidLabelValue)
 	meta.Texts(spec, field.NewPath("spec"), func(path *field.Path, text *string) {
@@ -41,9 +41,9 @@ func (m *Merge) filled(c *plan.Plan, missing func(path *field.Path, what string)
 		var out strings.Builder
 		end := 0
 		for _, p := range found {
-			value, what := m.namespace, "the namespace"
+			value, what := md.namespace, "the namespace"
 			if p.Label != "" {
-				value, _, _ = m.label(p.Label)
+				value, _, _ = md.label(p.Label)
 				what = "the label " + p.Label
 			}
 			if value == "" || !isValue(value) {

@@ -12,13 +12,13 @@ import (
 )
 
 // setValues merges c's values into the pod's spec or a container.
-func (m *Merge) setValues(h *podstate.Holder, t *podstate.Container, c *plan.Plan, values []plan.FieldValue) {
+func (ad *adder) setValues(h *podstate.Holder, t *podstate.Container, c *plan.Plan, values []plan.FieldValue) {
 	for i := range values {
 		f := &values[i]
-		if t == nil || m.takes(t, c, f.Rule) {
-			m.setValue(h, t, c, f)
+		if t == nil || ad.takes(t, c, f.Rule) {
+			ad.setValue(h, t, c, f)
 		}
-		if m.exceeded(c, func() string { return placeOf(f.Name(), t) }) {
+		if ad.exceeded(c, func() string { return placeOf(f.Name(), t) }) {
 			return
 		}
 	}
@@ -26,29 +26,29 @@ func (m *Merge) setValues(h *podstate.Holder, t *podstate.Container, c *plan.Pla
 
 // takes reports whether a container may have a field and c applies it to that
 // container.
-func (m *Merge) takes(t *podstate.Container, c *plan.Plan, rule *plan.ValueRule) bool {
-	excluded := m.mesh
+func (r *reach) takes(t *podstate.Container, c *plan.Plan, rule *plan.ValueRule) bool {
+	excluded := r.mesh
 	if rule.Command {
-		excluded = m.leftAlone.Commands
+		excluded = r.leftAlone.Commands
 	}
-	return m.picks(c, t, excluded) && (!rule.Running || !t.Init || t.Native())
+	return r.picks(c, t, excluded) && (!rule.Running || !t.Init || t.Native())
 }
 
-func (m *Merge) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Plan, f *plan.FieldValue) {
+func (ad *adder) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Plan, f *plan.FieldValue) {
 	b := h.Bounds
 	satisfied := func(have jsontext.Value) bool { return f.Rule.Satisfies(b, f.Value, have) }
 	at := placeOf(f.Name(), t)
-	since := func() bool { return m.replacedValueSince(h, t, c, f) }
+	since := func() bool { return ad.replacedValueSince(h, t, c, f) }
 	if earlier := h.Value(f.Tokens); earlier != nil {
 		switch {
 		case satisfied(earlier.Value):
 		case f.Rule.Command && c.Policy == "":
-			m.warn("%s did not set %s: %s did before", c, at, earlier.Origin)
-		case earlier.There && m.excused(c, f.Rule.Policy(c), at): // the other object wants what the pod has
+			ad.warn("%s did not set %s: %s did before", c, at, earlier.Origin)
+		case earlier.There && ad.excused(c, f.Rule.Policy(c), at): // the other object wants what the pod has
 		case c.Policy == "" && f.Rule.Unwritten == kubeflowv1alpha1.ConflictOverride:
-			m.warn("%s set %s over that of %s", c, at, earlier.Origin)
+			ad.warn("%s set %s over that of %s", c, at, earlier.Origin)
 			h.Change(earlier, f, c, satisfied)
-		case m.settle(c, earlier.Origin, f.Rule.Policy(c), at, another(earlier.Origin), since):
+		case ad.settle(c, earlier.Origin, f.Rule.Policy(c), at, another(earlier.Origin), since):
 			h.Change(earlier, f, c, satisfied)
 		}
 		return
@@ -66,10 +66,10 @@ func (m *Merge) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Plan
 		return // the pod's own value needs no conflict
 	case f.Rule.Unwritten == kubeflowv1alpha1.ConflictOverride && c.Policy == "":
 		set.Removes = f.Rule.Removes
-	case t != nil && m.isInjected(t.Name):
-		m.stuck(c, t.Origin, at, another(t.Origin), since)
+	case t != nil && ad.isInjected(t.Name):
+		ad.stuck(c, t.Origin, at, another(t.Origin), since)
 		return
-	case m.settle(c, nil, f.Rule.Policy(c), at, another(nil), since):
+	case ad.settle(c, nil, f.Rule.Policy(c), at, another(nil), since):
 		set.Removes = f.Rule.Removes
 	default:
 		return
@@ -77,17 +77,17 @@ func (m *Merge) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Plan
 	h.Set(set)
 }
 
-// replacedValueSince is [merge.replacedSince] for a field.
-func (m *Merge) replacedValueSince(h *podstate.Holder, t *podstate.Container, c *plan.Plan, f *plan.FieldValue) bool {
+// replacedValueSince is [arbiter.replacedSince] for a field.
+func (ar *arbiter) replacedValueSince(h *podstate.Holder, t *podstate.Container, c *plan.Plan, f *plan.FieldValue) bool {
 	values, excluded := plan.PodValues, []string(nil)
 	if t != nil {
-		values, excluded = plan.ContainerValues, m.mesh
+		values, excluded = plan.ContainerValues, ar.mesh
 	}
 	if f.Rule.Command {
-		excluded = m.leftAlone.Commands
+		excluded = ar.leftAlone.Commands
 	}
 	have, ok := h.Lookup(f.Tokens...)
-	return ok && m.replacedSince(c, place{values, jsonpatch.Pointer(f.Tokens...)}, t, excluded, func(later jsontext.Value) bool {
+	return ok && ar.replacedSince(c, place{values, jsonpatch.Pointer(f.Tokens...)}, t, excluded, func(later jsontext.Value) bool {
 		return f.Rule.Satisfies(h.Bounds, later, have)
 	})
 }
