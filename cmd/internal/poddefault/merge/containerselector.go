@@ -126,3 +126,27 @@ func (r *reach) pickedFrom(c *plan.Plan, apply func(*podstate.Container)) {
 		}
 	}
 }
+
+// readMesh reads which containers are left alone because they are a mesh's. The only
+// container of a pod is the application whatever its name: Istio's gateways and ztunnel.
+func (r *reach) readMesh() {
+	own := 0
+	for i := range r.pod.App {
+		if name := r.pod.App[i].Name; !r.isInjected(name) && !r.leftOut.Has(name) {
+			own++
+		}
+	}
+	if own != 1 {
+		r.mesh = r.leftAlone.Mesh
+	}
+}
+
+// takes reports whether a container may have a field and c applies it to that
+// container.
+func (r *reach) takes(t *podstate.Container, c *plan.Plan, rule *plan.ValueRule) bool {
+	excluded := r.mesh
+	if rule.Command {
+		excluded = r.leftAlone.Commands
+	}
+	return r.picks(c, t, excluded) && (!rule.Running || !t.Init || t.Native())
+}

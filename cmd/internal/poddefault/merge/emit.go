@@ -341,11 +341,3 @@ func (e *emitter) originAt(list string, index int, origin *plan.Plan) {
 		e.origins = append(e.origins, admission.Origin{Path: list + "/" + strconv.Itoa(index), Source: origin.String()})
 	}
 }
-
-func skippedObjects(skipped []skip) []*plan.Plan {
-	var out []*plan.Plan
-	for _, s := range skipped {
-		out = append(out, s.object)
-	}
-	return out
-}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -79,20 +80,6 @@ func RefusalsOf(e *match.Excess) []Finding {
 	return findings
 }
 
-// deniedBy returns the audit annotations of a denial: the conflicting objects.
-func (cs *conflicts) deniedBy() map[string]string {
-	var objects []*plan.Plan
-	for _, conflict := range cs.Conflicts {
-		if !plan.IsIn(objects, conflict.object) {
-			objects = append(objects, conflict.object)
-		}
-	}
-	if len(objects) == 0 {
-		return nil
-	}
-	return map[string]string{"denied": plan.Generations(objects)}
-}
-
 // Tally counts a pod for the revisions that are rolled out and that it gets.
 func (m *Merge) Tally(chosen match.Match) {
 	if m.Pod.DryRun {
@@ -109,4 +96,21 @@ func (m *Merge) Tally(chosen match.Match) {
 			c.Rollout.Tally.Add(chosen.Namespace+"/"+meta.OfPod(&m.Pod.Metadata, &m.Pod.Bounds).Unit, refused)
 		}
 	}
+}
+
+// Denial denies a pod with conflicts. It begins with the text that clients of
+// Kubeflow's webhook look for.
+func (m *Merge) Denial() *admission.Response {
+	texts := make([]string, len(m.Conflicts))
+	objects := slices.Clip(m.Applied)
+	for i, c := range m.Conflicts {
+		if texts[i] = c.text; !plan.IsIn(objects, c.object) {
+			objects = append(objects, c.object)
+		}
+	}
+	resp := admission.BadRequest(
+		"conflict occurred while applying poddefaults: %s on pod: %s err: %s. %s",
+		plan.Names(objects), m.Pod.Name, meta.Few(texts, "; ", m.moreConflicts), m.remedy())
+	resp.AuditAnnotations = m.deniedBy()
+	return resp.Warn(m.Told()...)
 }

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
-
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -127,21 +126,41 @@ func (m *Merge) DenyFurther(s *match.Matcher, source match.Source, of match.Matc
 	return out, err
 }
 
-// selecting returns the last object that adds a label by which another one selects pods.
-func (md *metadata) selecting(c *plan.Plan) *plan.Plan {
-	requirements, _ := c.Selector().Requirements()
-	for _, e := range slices.Backward(md.entries) {
-		if e.field == labelsField && slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == e.entry.Key }) {
-			return e.origin
-		}
-	}
-	return nil
-}
-
 // A skip is an object that is skipped because of a conflict.
 type skip struct {
 	object *plan.Plan
 	reason string
 	// conflict is nil if an earlier call has decided it.
 	conflict *conflict
+}
+
+// skippedBefore returns the skippable objects that, according to the pod's annotations,
+// were skipped in this generation. An earlier call decided that, and its own changes to
+// the pod must not reverse it.
+//
+// Where exclusion is not allowed, that must have been an earlier call for this request.
+func skippedBefore(chosen match.Match, pod *meta.Metadata, b *meta.Budget) (skipped []skip) {
+	for _, c := range chosen.Objects {
+		skippable := c.Policy == kubeflowv1alpha1.ConflictSkip || c.Policy == kubeflowv1alpha1.ConflictKeepPod
+		if !skippable || c.Problem() != nil || c.Audit {
+			continue
+		}
+		mark := c.SkipMark()
+		if strings.HasPrefix(pod.Annotations.Get(mark), c.SkipValue("")) && (c.AllowExclude() || !pod.Past(b).Came(mark)) {
+			skipped = append(skipped, skip{object: c, reason: "it was before; remove the annotation " + mark + " to have it tried again"})
+		}
+	}
+	return skipped
+}
+
+func isSkipped(skipped []skip, c *plan.Plan) bool {
+	return slices.ContainsFunc(skipped, func(s skip) bool { return s.object.String() == c.String() })
+}
+
+func skippedObjects(skipped []skip) []*plan.Plan {
+	var out []*plan.Plan
+	for _, s := range skipped {
+		out = append(out, s.object)
+	}
+	return out
 }

@@ -3,7 +3,10 @@
 package merge
 
 import (
+	"slices"
+
 	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -84,4 +87,15 @@ func (ad *adder) setAnnotation(wanted meta.Entry, c *plan.Plan) {
 	ad.annotations[wanted.Key] = len(ad.entries)
 	ad.Pod.Bounds.Grow(len(wanted.Key) + len(wanted.Value))
 	ad.entries = append(ad.entries, added)
+}
+
+// selecting returns the last object that adds a label by which another one selects pods.
+func (md *metadata) selecting(c *plan.Plan) *plan.Plan {
+	requirements, _ := c.Selector().Requirements()
+	for _, e := range slices.Backward(md.entries) {
+		if e.field == labelsField && slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == e.entry.Key }) {
+			return e.origin
+		}
+	}
+	return nil
 }

@@ -3,8 +3,6 @@
 package merge
 
 import (
-	"fmt"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -39,20 +37,6 @@ func orExclude(c *plan.Plan) string {
 		return ""
 	}
 	return ", or exclude the pod with the annotation " + meta.ExcludeAnnotation + `: "true"`
-}
-
-// warnings are what the pod's author is told, up to a limit.
-type warnings struct {
-	texts  []string
-	untold int // number of warnings beyond the limit
-}
-
-// Told returns the warnings, with a count of those left out.
-func (w *warnings) Told() []string {
-	if w.untold == 0 {
-		return w.texts
-	}
-	return append(w.texts, fmt.Sprintf("and %d more warnings about PodDefaults", w.untold))
 }
 
 // exceedsItself reports whether the pod alone exceeds a limit.

@@ -11,9 +11,8 @@ package merge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/check"
@@ -21,7 +20,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
-	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // A Merge applies PodDefaults to one pod. It changes nothing until all of them are
@@ -39,23 +37,6 @@ type Merge struct {
 	skipped []skip
 	Audited []*plan.Plan
 	Outside []*plan.Plan // see [match.Match]
-}
-
-// An adder tries what one object after the other wants.
-type adder struct {
-	arbiter
-	unfilled    []*plan.Plan // with placeholders for which there is no value
-	seconds     []setSeconds
-	setByNow    map[int]int     // positions in seconds by toleration index
-	limitRanges map[string]bool // see [adder.limitRanged]
-}
-
-// setSeconds is a toleration of the pod whose tolerationSeconds a PodDefault sets.
-type setSeconds struct {
-	index  int
-	value  jsontext.Value // nil: tolerate forever
-	there  bool           // unchanged
-	origin *plan.Plan
 }
 
 // All tries the matched objects, except skipped ones, one after the other. It stops at
@@ -182,198 +163,54 @@ func (r *reach) leaveOut(c *plan.Plan) {
 	}
 }
 
-func (ad *adder) apply(c *plan.Plan) {
-	p := ad.Pod
-	if plan.IsIn(ad.unfilled, c) {
+// passOver warns of objects that reach no container because those that they select are a
+// mesh's. Such an object that adds nothing else is not applied.
+func (m *Merge) passOver() {
+	ofMesh := func(t podstate.Container) bool { return slices.Contains(m.mesh, t.Name) }
+	if !slices.ContainsFunc(m.Pod.App, ofMesh) && !slices.ContainsFunc(m.Pod.Init, ofMesh) {
 		return
 	}
-	for _, a := range c.Annotations {
-		ad.setAnnotation(a, c)
-	}
-	ad.add(&p.Volumes, c.Volumes, plan.VolumeList, nil)
-	for _, wanted := range c.Tolerations {
-		if ad.addToleration(wanted); ad.exceeded(c, func() string { return placeIn(plan.TolerationKind, wanted.Key, nil) }) {
-			return
-		}
-	}
-	ad.add(&p.PullSecrets, c.PullSecrets, plan.PullSecretList, nil)
-	for i := range c.PodLists {
-		f := &c.PodLists[i]
-		ad.add(p.Spec.List(f), f.Items, f.ID, nil)
-	}
-	ad.setValues(&p.Spec, nil, c, c.PodValues)
-	ad.narrow(c)
-	ad.pickedFrom(c, func(t *podstate.Container) { ad.applyTo(t, c) })
-}
-
-// applyTo merges additions to containers.
-func (ad *adder) applyTo(t *podstate.Container, c *plan.Plan) {
-	if ad.picks(c, t, ad.mesh) {
-		ad.add(&t.Env, c.Env, plan.EnvList, t)
-		ad.add(&t.EnvFrom, c.EnvFrom, plan.EnvFromList, t)
-		for i, mount := range c.VolumeMounts {
-			ad.warnOfSlash(t, mount, c.Twins[i])
-		}
-		ad.add(&t.VolumeMounts, c.VolumeMounts, plan.MountList, t)
-		for i := range c.ContainerLists {
-			f := &c.ContainerLists[i]
-			ad.addField(t, f)
-		}
-		ad.addResources(t, c)
-	}
-	ad.setValues(&t.Holder, t, c, c.ContainerValues)
-}
-
-// addField merges a list of a container, except capabilities that the other list
-// withdraws.
-func (ad *adder) addField(t *podstate.Container, f *plan.FieldList) {
-	l := t.List(f)
-	for i, w := range f.Items {
-		if other := withdraws(t, f, w); other != nil {
-			ad.stuck(w.Origin, other.Origin, f.Kind.Name+" "+w.Key+" of container "+t.Name,
-				holder(other, "the pod")+opposes(f), nil)
+	for _, c := range m.Applied {
+		if !c.ReachesContainers() {
 			continue
 		}
-		ad.add(l, f.Items[i:i+1], f.ID, t)
-	}
-}
-
-// add merges elements into the list with this id, see [plan.Plan.EachList].
-func (ad *adder) add(l *podstate.List, wanted []plan.Item, id string, t *podstate.Container) {
-	for i, w := range wanted {
-		if i > 0 && ad.Pod.Bounds.Spent() {
-			break
-		}
-		if other, differences := l.Add(w); other != nil {
-			ad.disagree(l, w, other, differences, t, id)
-		}
-	}
-	if len(wanted) > 0 {
-		ad.exceeded(wanted[0].Origin, func() string { return placeOf(l.Kind.Name, t) })
-	}
-}
-
-// addContainers merges init containers or sidecars. Names are unique across both lists
-// of a pod.
-func (ad *adder) addContainers(to, beside *podstate.List, wanted []plan.Item, id string) {
-	for i, w := range wanted {
-		if other, _ := beside.Find(w.Key); other != nil {
-			ad.stuck(w.Origin, other.Origin, "container "+w.Key, "it has the name of "+
-				holder(other, "one in "+strings.ReplaceAll(beside.Path()[1:], "/", "."))+"; choose another name", nil)
-			continue
-		}
-		ad.add(to, wanted[i:i+1], id, nil)
-		if now, _ := to.Find(w.Key); now != nil && now.Origin == w.Origin {
-			ad.brought(to, w)
-		}
-	}
-}
-
-// brought creates the container of w, to which others may add.
-func (ad *adder) brought(to *podstate.List, w plan.Item) {
-	t := &podstate.Container{Origin: w.Origin, Init: to.Field == "initContainers"}
-	r := rawjson.NewReader(w.Value)
-	t.Read(&r, "", podstate.WantedLists{}, &ad.Pod.Bounds)
-	ad.Pod.Bounds.Did(len(ad.Pod.App) + len(ad.Pod.Init))
-	for _, containers := range [][]podstate.Container{ad.Pod.App, ad.Pod.Init} {
-		for i := range containers {
-			if containers[i].Name == w.Key { // it replaces this one
-				containers[i] = podstate.Container{Name: w.Key, Init: t.Init, Origin: w.Origin}
+		reached, passed := false, ""
+		m.pickedFrom(c, func(t *podstate.Container) {
+			switch {
+			case m.picks(c, t, m.mesh):
+				reached = true
+			case passed == "" && slices.Contains(m.mesh, t.Name) && m.selects(c, t, nil):
+				passed = t.Name
 			}
-		}
-	}
-	for i := range ad.fresh {
-		if ad.fresh[i].Name == w.Key { // or an earlier object's
-			ad.fresh[i] = t
-			return
-		}
-	}
-	ad.fresh = append(ad.fresh, t)
-}
-
-// addToleration merges a toleration. Its tolerationSeconds are not part of its
-// identity: the PodDefault's replace the pod's. This allows tuning the two tolerations
-// that the DefaultTolerationSeconds plugin has already added to every pod, 300 seconds
-// each.
-func (ad *adder) addToleration(w plan.Item) {
-	l, c := &ad.Pod.Tolerations, w.Origin
-	present, index := l.Find(w.Key)
-	if present == nil || present.Origin != nil {
-		if other, differences := l.Add(w); other != nil {
-			ad.disagree(l, w, other, differences, nil, plan.TolerationList)
-		}
-		return
-	}
-	seconds, have := plan.Member(w.Value, "tolerationSeconds"), plan.Member(present.Value, "tolerationSeconds")
-	since := func() bool {
-		return ad.replacedSince(c, place{plan.TolerationList, w.Key}, nil, nil, func(later jsontext.Value) bool {
-			return string(plan.Member(later, "tolerationSeconds")) == string(have)
 		})
-	}
-	if i, ok := ad.setByNow[index]; ok {
-		earlier := ad.seconds[i]
-		at := placeIn(l.Kind, w.Key, nil)
-		if string(earlier.value) == string(seconds) || earlier.there && ad.excused(c, c.Policy, at) {
-			return
+		if reached || passed == "" {
+			continue
 		}
-		if ad.settle(c, earlier.origin, c.Policy, at, "they differ in tolerationSeconds", since) {
-			ad.seconds[i] = setSeconds{index, seconds, string(have) == string(seconds), c}
+		m.warn("%s: container %s gets nothing from it, and no other container does: %s is a mesh's (the setting meshContainers)", c, passed, passed)
+		if c.OnlyContainers() {
+			m.passed = append(m.passed, c)
 		}
-		return
-	}
-	there := string(have) == string(seconds)
-	if !there && string(have) != "300" {
-		if c.Policy != "" && !ad.settle(c, nil, c.Policy, placeIn(l.Kind, w.Key, nil), "the pod has other tolerationSeconds", since) {
-			return
-		}
-		if c.Policy == "" {
-			ad.warn("%s set the tolerationSeconds of the pod's toleration %s", c, w.Key)
-		}
-	}
-	if ad.setByNow == nil {
-		ad.setByNow = map[int]int{}
-	}
-	ad.setByNow[index] = len(ad.seconds)
-	ad.Pod.Bounds.Grow(len(seconds))
-	ad.seconds = append(ad.seconds, setSeconds{index, seconds, there, c})
-}
-
-// warnOfSlash warns of mount paths that Kubernetes treats as different but a container
-// as the same.
-func (ad *adder) warnOfSlash(target *podstate.Container, mount plan.Item, twin string) {
-	if other, _ := target.VolumeMounts.Find(twin); other != nil {
-		ad.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
-			mount.Origin, mount.Key, target.Name, holder(other, "the pod"))
 	}
 }
 
-// maxWarning limits the runes of a warning. The API server shows 4096 for all of them
-// together.
-const maxWarning = 256
-
-func (w *warnings) warn(format string, args ...any) {
-	if len(w.texts) == meta.MaxTold {
-		w.untold++
-		return
+// usable separates PodDefaults that cannot work, because of their own problem or
+// because they mount a volume that neither the pod nor another object has. The API
+// server would refuse the pod because of them.
+func usable(p *podstate.Pod, chosen []*plan.Plan) (applied, invalid []*plan.Plan) {
+	applied = slices.DeleteFunc(slices.Clone(chosen), func(c *plan.Plan) bool { return c.Problem() != nil })
+	if gone := dangling(p, applied); len(gone) > 0 {
+		applied = slices.DeleteFunc(applied, func(c *plan.Plan) bool { return gone[c] })
 	}
-	text := fmt.Sprintf(format, args...)
-	if runes := []rune(text); len(runes) > maxWarning {
-		text = string(runes[:maxWarning-3]) + "..."
+	if len(applied) == len(chosen) {
+		return applied, nil
 	}
-	w.texts = append(w.texts, text)
-}
-
-// holder names the PodDefault that added an element, or else pod.
-func holder(other *plan.Item, pod string) string {
-	if other.Origin != nil {
-		return other.Origin.String()
+	next := 0
+	for _, c := range chosen {
+		if next < len(applied) && applied[next] == c {
+			next++
+		} else {
+			invalid = append(invalid, c)
+		}
 	}
-	return pod
-}
-
-func holderName(c *plan.Plan) string {
-	if c != nil {
-		return c.String()
-	}
-	return "the pod"
+	return applied, invalid
 }

@@ -78,3 +78,18 @@ func (ar *arbiter) readOverriders() map[place][]override {
 	}
 	return out
 }
+
+// replacedValueSince is [arbiter.replacedSince] for a field.
+func (ar *arbiter) replacedValueSince(h *podstate.Holder, t *podstate.Container, c *plan.Plan, f *plan.FieldValue) bool {
+	values, excluded := plan.PodValues, []string(nil)
+	if t != nil {
+		values, excluded = plan.ContainerValues, ar.mesh
+	}
+	if f.Rule.Command {
+		excluded = ar.leftAlone.Commands
+	}
+	have, ok := h.Lookup(f.Tokens...)
+	return ok && ar.replacedSince(c, place{values, jsonpatch.Pointer(f.Tokens...)}, t, excluded, func(later jsontext.Value) bool {
+		return f.Rule.Satisfies(h.Bounds, later, have)
+	})
+}

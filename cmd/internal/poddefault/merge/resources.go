@@ -80,10 +80,6 @@ func (ad *adder) replacedBy(t *podstate.Container, c *plan.Plan, list, name stri
 	return replaces && t.Value([]string{"resources", list, name}) == nil && ad.limitRanged(t, list, name)
 }
 
-// longestAnnotation limits the bytes of all annotations of a pod together
-// (k8s.io/apimachinery, TotalAnnotationSizeLimitB): a longer value cannot be valid.
-const longestAnnotation = 256 << 10
-
 // limitRanged reports whether LimitRanger set the quantity.
 func (ad *adder) limitRanged(t *podstate.Container, list, name string) bool {
 	if ad.limitRanges == nil {

@@ -3,34 +3,10 @@
 package merge
 
 import (
-	"slices"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 )
-
-// usable separates PodDefaults that cannot work, because of their own problem or
-// because they mount a volume that neither the pod nor another object has. The API
-// server would refuse the pod because of them.
-func usable(p *podstate.Pod, chosen []*plan.Plan) (applied, invalid []*plan.Plan) {
-	applied = slices.DeleteFunc(slices.Clone(chosen), func(c *plan.Plan) bool { return c.Problem() != nil })
-	if gone := dangling(p, applied); len(gone) > 0 {
-		applied = slices.DeleteFunc(applied, func(c *plan.Plan) bool { return gone[c] })
-	}
-	if len(applied) == len(chosen) {
-		return applied, nil
-	}
-	next := 0
-	for _, c := range chosen {
-		if next < len(applied) && applied[next] == c {
-			next++
-		} else {
-			invalid = append(invalid, c)
-		}
-	}
-	return applied, invalid
-}
 
 // dangling returns the objects that mount a volume that neither the pod nor any usable
 // object has.

@@ -8,7 +8,6 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // setValues merges c's values into the pod's spec or a container.
@@ -22,16 +21,6 @@ func (ad *adder) setValues(h *podstate.Holder, t *podstate.Container, c *plan.Pl
 			return
 		}
 	}
-}
-
-// takes reports whether a container may have a field and c applies it to that
-// container.
-func (r *reach) takes(t *podstate.Container, c *plan.Plan, rule *plan.ValueRule) bool {
-	excluded := r.mesh
-	if rule.Command {
-		excluded = r.leftAlone.Commands
-	}
-	return r.picks(c, t, excluded) && (!rule.Running || !t.Init || t.Native())
 }
 
 func (ad *adder) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Plan, f *plan.FieldValue) {
@@ -75,19 +64,4 @@ func (ad *adder) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Pla
 		return
 	}
 	h.Set(set)
-}
-
-// replacedValueSince is [arbiter.replacedSince] for a field.
-func (ar *arbiter) replacedValueSince(h *podstate.Holder, t *podstate.Container, c *plan.Plan, f *plan.FieldValue) bool {
-	values, excluded := plan.PodValues, []string(nil)
-	if t != nil {
-		values, excluded = plan.ContainerValues, ar.mesh
-	}
-	if f.Rule.Command {
-		excluded = ar.leftAlone.Commands
-	}
-	have, ok := h.Lookup(f.Tokens...)
-	return ok && ar.replacedSince(c, place{values, jsonpatch.Pointer(f.Tokens...)}, t, excluded, func(later jsontext.Value) bool {
-		return f.Rule.Satisfies(h.Bounds, later, have)
-	})
 }
