@@ -12,9 +12,9 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 )
 
@@ -203,7 +203,7 @@ func drawRichPod(t *rapid.T) *corev1.Pod {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
-		pod.Annotations[meta.LimitRangerAnnotation] = merge.LimitRangerPrefix + "cpu, memory request for container main-0; cpu limit for container main-0"
+		pod.Annotations[meta.LimitRangerAnnotation] = podstate.LimitRangerPrefix + "cpu, memory request for container main-0; cpu limit for container main-0"
 	}
 	return pod
 }

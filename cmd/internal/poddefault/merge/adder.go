@@ -10,16 +10,16 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
 // An adder tries what one object after the other wants.
 type adder struct {
 	arbiter
-	unfilled    []*plan.Plan // with placeholders for which there is no value
-	seconds     []setSeconds
-	setByNow    map[int]int     // positions in seconds by toleration index
-	limitRanges map[string]bool // see [adder.limitRanged]
+	unfilled []*plan.Plan // with placeholders for which there is no value
+	seconds  []setSeconds
+	setByNow map[int]int // positions in seconds by toleration index
 }
 
 // setSeconds is a toleration of the pod whose tolerationSeconds a PodDefault sets.
@@ -50,7 +50,9 @@ func (ad *adder) apply(c *plan.Plan) {
 		ad.add(p.Spec.List(f), f.Items, f.ID, nil)
 	}
 	ad.setValues(&p.Spec, nil, c, c.PodValues)
-	ad.narrow(c)
+	if !p.Spec.Narrow(c) {
+		ad.conflict(conflict{object: c, alone: true}, "%s: required node affinity would have more than %d terms", c, validate.MaxNodeTerms)
+	}
 	ad.pickedFrom(c, func(t *podstate.Container) { ad.applyTo(t, c) })
 }
 

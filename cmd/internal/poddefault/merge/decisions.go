@@ -117,7 +117,7 @@ func (m *Merge) annotationSize() {
 			by = added.origin
 		}
 	}
-	if by == nil || size <= longestAnnotation {
+	if by == nil || size <= meta.LongestAnnotations {
 		return
 	}
 	m.Pod.Bounds.Did(len(m.Pod.RawAnnotations))
@@ -132,11 +132,7 @@ func (m *Merge) annotationSize() {
 	for _, c := range m.Applied {
 		size += len(c.Mark()) + len(c.Version())
 	}
-	if own <= longestAnnotation && size > longestAnnotation { // one that is too large itself is left to the API server
-		m.impossible(nil, by, fmt.Sprintf("the annotations of the pod are larger than %d KiB together", longestAnnotation>>10))
+	if own <= meta.LongestAnnotations && size > meta.LongestAnnotations { // one that is too large itself is left to the API server
+		m.impossible(nil, by, fmt.Sprintf("the annotations of the pod are larger than %d KiB together", meta.LongestAnnotations>>10))
 	}
 }
-
-// longestAnnotation limits the bytes of all annotations of a pod together
-// (k8s.io/apimachinery, TotalAnnotationSizeLimitB): a longer value cannot be valid.
-const longestAnnotation = 256 << 10

@@ -198,7 +198,7 @@ func (m *Merge) passOver() {
 // server would refuse the pod because of them.
 func usable(p *podstate.Pod, chosen []*plan.Plan) (applied, invalid []*plan.Plan) {
 	applied = slices.DeleteFunc(slices.Clone(chosen), func(c *plan.Plan) bool { return c.Problem() != nil })
-	if gone := dangling(p, applied); len(gone) > 0 {
+	if gone := p.Dangling(applied); len(gone) > 0 {
 		applied = slices.DeleteFunc(applied, func(c *plan.Plan) bool { return gone[c] })
 	}
 	if len(applied) == len(chosen) {

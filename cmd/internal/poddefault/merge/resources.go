@@ -13,13 +13,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 )
 
-// LimitRangerAnnotation records what the LimitRanger plugin has set: limitRangerPrefix
-// and, for example, "cpu, memory request for container a; cpu limit for init container
-// b" (k8s.io/kubernetes, plugin/pkg/admission/limitranger). It runs before webhooks.
-const (
-	LimitRangerPrefix = "LimitRanger plugin set: "
-)
-
 // addResources adds missing requests and limits. Values from a LimitRange count as
 // missing, because they are only defaults. The first PodDefault wins.
 func (ad *adder) addResources(t *podstate.Container, c *plan.Plan) {
@@ -33,7 +26,7 @@ func (ad *adder) addResources(t *podstate.Container, c *plan.Plan) {
 			continue
 		}
 		have, ok := t.Quantity(wanted.List, wanted.Name)
-		if ok && !ad.limitRanged(t, wanted.List, wanted.Name) {
+		if ok && !ad.Pod.LimitRanged(t, wanted.List, wanted.Name) {
 			continue
 		}
 		if ok && have.Cmp(wanted.Parsed) == 0 {
@@ -77,45 +70,5 @@ func (ad *adder) warnOfSeveral(c *plan.Plan) {
 func (ad *adder) replacedBy(t *podstate.Container, c *plan.Plan, list, name string) bool {
 	ad.Pod.Bounds.Did(len(c.Resources) / 4)
 	replaces := slices.ContainsFunc(c.Resources, func(q plan.Quantity) bool { return q.List == list && q.Name == name })
-	return replaces && t.Value([]string{"resources", list, name}) == nil && ad.limitRanged(t, list, name)
-}
-
-// limitRanged reports whether LimitRanger set the quantity.
-func (ad *adder) limitRanged(t *podstate.Container, list, name string) bool {
-	if ad.limitRanges == nil {
-		ad.limitRanges = ad.readLimitRanges()
-	}
-	if len(ad.limitRanges) == 0 {
-		return false
-	}
-	of := " container "
-	if t.Init {
-		of = " init container "
-	}
-	return ad.limitRanges[name+" "+strings.TrimSuffix(list, "s")+" for"+of+t.Name]
-}
-
-// readLimitRanges parses LimitRanger's annotation into, for example, "cpu request for
-// container a".
-func (ad *adder) readLimitRanges() map[string]bool {
-	out := map[string]bool{}
-	says, ok := strings.CutPrefix(ad.Pod.Annotations.Get(meta.LimitRangerAnnotation), LimitRangerPrefix)
-	if !ok || len(says) > longestAnnotation {
-		return out
-	}
-	ad.Pod.Bounds.Did(len(says))
-	for sentence := range strings.SplitSeq(says, ";") {
-		names, of, found := strings.Cut(strings.TrimSpace(sentence), " for ")
-		space := strings.LastIndexByte(names, ' ')
-		if !found || space < 0 {
-			continue
-		}
-		for name := range strings.SplitSeq(names[:space], ", ") {
-			if ad.Pod.Bounds.Did(meta.WorkOfVisit); ad.Pod.Bounds.Spent() {
-				return out
-			}
-			out[name+names[space:]+" for "+of] = true
-		}
-	}
-	return out
+	return replaces && t.Value([]string{"resources", list, name}) == nil && ad.Pod.LimitRanged(t, list, name)
 }

@@ -28,6 +28,7 @@ type Pod struct {
 	Init                              []Container // spec.initContainers
 	Spec                              Holder
 	Bounds                            meta.Budget
+	limitRanges                       map[string]bool // see [Pod.LimitRanged]
 }
 
 // Container is what the merge needs of a container.

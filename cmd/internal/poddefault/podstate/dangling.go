@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package merge
+package podstate
 
 import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 )
 
-// dangling returns the objects that mount a volume that neither the pod nor any usable
-// object has.
-func dangling(p *podstate.Pod, objects []*plan.Plan) map[*plan.Plan]bool {
+// Dangling returns those of the objects that mount a volume that neither the pod nor any
+// other of them has.
+func (p *Pod) Dangling(objects []*plan.Plan) map[*plan.Plan]bool {
 	var wanted map[string][]*plan.Plan // missing volumes and the objects that mount them
 	for _, c := range objects {
 		for _, volume := range c.StrayMounts {

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package merge
+package podstate
 
 import (
 	"slices"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
-// narrow adds c's requirements to each term of the pod. Terms are alternatives, so
+// Narrow adds c's requirements to each term of the pod. Terms are alternatives, so
 // adding a term would widen the choice of nodes. If c has several terms, each term of
-// the pod is multiplied.
-func (ad *adder) narrow(c *plan.Plan) {
+// the pod is multiplied. It changes nothing and returns false if there would be more than
+// [validate.MaxNodeTerms]. Once the bounds are spent it changes nothing either.
+func (h *Holder) Narrow(c *plan.Plan) bool {
 	if len(c.NodeTerms) == 0 {
-		return
+		return true
 	}
-	h, b := &ad.Pod.Spec, &ad.Pod.Bounds
+	b := h.Bounds
 	if h.Terms == nil {
-		h.Terms = &podstate.NodeTerms{}
-		raw, _ := h.Lookup(podstate.NodeTermTokens...)
+		h.Terms = &NodeTerms{}
+		raw, _ := h.Lookup(NodeTermTokens...)
 		r := rawjson.NewReader(raw)
 		r.Array(func(i int) {
 			if !b.Reads() {
 				r.Stop()
 				return
 			}
-			h.Terms.Terms = append(h.Terms.Terms, podstate.NodeTerm{Value: r.Value(), Index: i})
+			h.Terms.Terms = append(h.Terms.Terms, NodeTerm{Value: r.Value(), Index: i})
 		})
 	}
 	terms := h.Terms.Terms
-	wanted := make([]podstate.NodeTerm, len(c.NodeTerms))
+	wanted := make([]NodeTerm, len(c.NodeTerms))
 	for i, value := range c.NodeTerms {
-		wanted[i] = podstate.NodeTerm{Value: value, Index: -1, Origin: c}
+		wanted[i] = NodeTerm{Value: value, Index: -1, Origin: c}
 		if len(terms) > 0 {
 			wanted[i].Parse(b)
 		}
@@ -50,26 +50,25 @@ func (ad *adder) narrow(c *plan.Plan) {
 			break
 		}
 		term := terms[i].Parse(b)
-		satisfied[i] = term.Empty() || slices.ContainsFunc(wanted, func(w podstate.NodeTerm) bool { return len(term.Missing(w.Parse(b), b)) == 0 })
+		satisfied[i] = term.Empty() || slices.ContainsFunc(wanted, func(w NodeTerm) bool { return len(term.Missing(w.Parse(b), b)) == 0 })
 		if !satisfied[i] {
 			n += len(wanted) - 1
 		}
 	}
 	if n > validate.MaxNodeTerms {
-		ad.conflict(conflict{object: c, alone: true}, "%s: required node affinity would have more than %d terms", c, validate.MaxNodeTerms)
-		return
+		return false
 	}
 	if b.Spent() {
-		return
+		return true
 	}
 	if len(terms) == 0 {
 		for _, w := range wanted {
 			b.Grow(len(w.Value))
 		}
 		h.Terms.Terms = wanted
-		return
+		return true
 	}
-	narrowed, more := make([]podstate.NodeTerm, 0, n), []podstate.NodeTerm(nil)
+	narrowed, more := make([]NodeTerm, 0, n), []NodeTerm(nil)
 	for i := range terms {
 		term := terms[i]
 		if satisfied[i] {
@@ -78,10 +77,10 @@ func (ad *adder) narrow(c *plan.Plan) {
 		}
 		for j := range wanted {
 			if b.Spent() {
-				return
+				return true
 			}
 			lacks := term.Parse(b).Missing(wanted[j].Parse(b), b)
-			both := podstate.NodeTerm{Value: podstate.Extend(term.Value, lacks), Index: -1, Origin: c}
+			both := NodeTerm{Value: Extend(term.Value, lacks), Index: -1, Origin: c}
 			b.Grow(len(both.Value))
 			if j == 0 {
 				both.Index = term.Index
@@ -93,4 +92,5 @@ func (ad *adder) narrow(c *plan.Plan) {
 	}
 	narrowed = append(narrowed, more...)
 	h.Terms.Terms = narrowed
+	return true
 }
