@@ -175,7 +175,8 @@ func (f *Finished) escalation(t *podstate.Container) {
 	}
 }
 
-// figures: for resources that cannot be overcommitted, the request equals the limit.
+// figures: for resources that cannot be overcommitted, the request equals the limit. At fault is the
+// object that set the later of the two.
 func (f *Finished) figures(t *podstate.Container) {
 	var told meta.NameSet
 	for _, set := range t.Values {
@@ -186,7 +187,8 @@ func (f *Finished) figures(t *podstate.Container) {
 		limit, limited := t.Quantity("limits", set.Tokens[2])
 		if requested && (!limited || request.Cmp(limit) != 0) {
 			told.Add(set.Tokens[2])
-			f.Refuse(nil, set.Origin, fmt.Sprintf("request and limit of %s of container %s are not the same", set.Tokens[2], t.Name))
+			f.Refuse(t.Setter("requests", set.Tokens[2]), t.Setter("limits", set.Tokens[2]),
+				fmt.Sprintf("request and limit of %s of container %s are not the same", set.Tokens[2], t.Name))
 		}
 	}
 }

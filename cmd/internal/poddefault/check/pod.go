@@ -164,14 +164,8 @@ func (f *Finished) podLevel() {
 		var running, starting, peak resource.Quantity // of containers, of sidecars so far, and of init containers
 		var by *plan.Plan
 		for t := range f.containers() {
-			origin := func(list string) *plan.Plan {
-				if set := t.Value([]string{"resources", list, name}); set != nil && !set.There {
-					return set.Origin
-				}
-				return t.Origin
-			}
 			if q, ok := t.Quantity("limits", name); ok && limited && q.Cmp(limit) > 0 {
-				f.Refuse(nil, origin("limits"), fmt.Sprintf("the limit of %s of container %s is larger than the pod's", name, t.Name))
+				f.Refuse(nil, t.Setter("limits", name), fmt.Sprintf("the limit of %s of container %s is larger than the pod's", name, t.Name))
 			}
 			q, ok := t.Quantity("requests", name)
 			if !ok {
@@ -179,7 +173,7 @@ func (f *Finished) podLevel() {
 					continue
 				}
 			}
-			by = or(origin("requests"), or(origin("limits"), by))
+			by = or(t.Setter("requests", name), or(t.Setter("limits", name), by))
 			switch {
 			case !t.Init, t.Native():
 				running.Add(q)

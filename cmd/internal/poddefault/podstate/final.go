@@ -49,3 +49,11 @@ func (c *Container) Of(w plan.Item) *plan.Plan {
 	}
 	return w.Origin
 }
+
+// Setter returns the object whose request or limit the container has, nil if it is the pod's.
+func (c *Container) Setter(list, name string) *plan.Plan {
+	if set := c.Value([]string{"resources", list, name}); set != nil && !set.There {
+		return set.Origin
+	}
+	return c.Origin
+}
