@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/check"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -84,15 +83,10 @@ func All(p *podstate.Pod, chosen match.Match, skipped []skip, leftAlone *LeftAlo
 	return m
 }
 
-// declare records the names of containers that objects bring, or would bring.
+// declare records the names of containers that objects bring, and that skipped ones would bring.
 func (m *Merge) declare() {
 	for _, s := range m.skipped { // the pod will carry marks only of these
 		m.leaveOut(s.object)
-	}
-	for _, c := range m.invalid {
-		if c.Policy == kubeflowv1alpha1.ConflictSkip { // and would be skipped if it were valid
-			m.leaveOut(c)
-		}
 	}
 	for _, c := range m.Applied {
 		for _, list := range [][]plan.Item{c.Containers, c.InitContainers} {
