@@ -7,7 +7,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -33,7 +32,7 @@ func (f *Finished) Check() {
 	if slices.ContainsFunc(f.Applied, func(c *plan.Plan) bool { return len(c.Resources)+len(c.Containers)+len(c.InitContainers) > 0 }) {
 		f.podLevel()
 	}
-	if !slices.ContainsFunc(f.Applied, func(c *plan.Plan) bool { return c.Clashes }) {
+	if !slices.ContainsFunc(f.Applied, func(c *plan.Plan) bool { return c.Clashes }) && !f.besideDevices() {
 		return
 	}
 	var running []*podstate.Container // those of spec.containers
@@ -54,6 +53,14 @@ func (f *Finished) Check() {
 	f.atMost(3, plan.NameserverKind, "dnsConfig", "nameservers")
 	f.atMost(32, plan.SearchKind, "dnsConfig", "searches")
 	f.foreseePod()
+}
+
+// besideDevices reports whether objects bring volumes or mounts to a pod that has devices, which are
+// volumes too.
+func (f *Finished) besideDevices() bool {
+	has := func(t podstate.Container) bool { return t.Devices }
+	return (slices.ContainsFunc(f.Pod.App, has) || slices.ContainsFunc(f.Pod.Init, has)) &&
+		slices.ContainsFunc(f.Applied, func(c *plan.Plan) bool { return len(c.Volumes)+len(c.VolumeMounts) > 0 })
 }
 
 // containers yields all containers of the final pod: its own, except replaced ones, and
@@ -101,10 +108,10 @@ func (f *Finished) hostPorts(running []*podstate.Container) {
 			_, protocol, _ := strings.Cut(port.Key, "/")
 			key := protocol + "/" + string(plan.MemberText("hostIP")(port.Value)) + "/" + number
 			if first := takers[key]; first == nil {
-				takers[key] = &taker{t.Name, t.Of(port), false}
+				takers[key] = &taker{t.Name, t.Since(port.Origin), false}
 			} else if !first.told {
-				first.told = first.by != nil || t.Of(port) != nil
-				f.Refuse(first.by, t.Of(port), fmt.Sprintf("hostPort %s is taken by the containers %s and %s", number, first.container, t.Name))
+				first.told = first.by != nil || t.Since(port.Origin) != nil
+				f.Refuse(first.by, t.Since(port.Origin), fmt.Sprintf("hostPort %s is taken by the containers %s and %s", number, first.container, t.Name))
 			}
 		}
 	}
@@ -119,7 +126,7 @@ func (f *Finished) portNames(t *podstate.Container) {
 			continue
 		}
 		if other, taken := named[name]; taken {
-			f.Refuse(t.Of(other), t.Of(port), fmt.Sprintf("the ports %s and %s of container %s have the same name", other.Key, port.Key, t.Name))
+			f.Refuse(t.Since(other.Origin), t.Since(port.Origin), fmt.Sprintf("the ports %s and %s of container %s have the same name", other.Key, port.Key, t.Name))
 			return
 		}
 		named[name] = port
@@ -140,20 +147,20 @@ func (f *Finished) devices(t *podstate.Container) {
 	for _, device := range devices {
 		name := string(plan.MemberText("name")(device.Value))
 		if other, twice := attached[name]; twice {
-			f.Refuse(t.Of(other), t.Of(device), fmt.Sprintf("the volume %s has two device paths in container %s", name, t.Name))
+			f.Refuse(t.Since(other.Origin), t.Since(device.Origin), fmt.Sprintf("the volume %s has two device paths in container %s", name, t.Name))
 		} else {
 			attached[name] = device
 		}
 		mount, too := paths[device.Key]
-		if other, also := mounted[name]; also && (!too || earlier(t.Of(other), t.Of(mount))) {
+		if other, also := mounted[name]; also && (!too || earlier(t.Since(other.Origin), t.Since(mount.Origin))) {
 			mount, too = other, true
 		}
 		if too {
-			f.Refuse(t.Of(mount), t.Of(device), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.Key, t.Name))
+			f.Refuse(t.Since(mount.Origin), t.Since(device.Origin), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.Key, t.Name))
 		}
 		volume, _ := f.Pod.Volumes.Find(name)
 		if volume != nil && plan.Member(volume.Value, "persistentVolumeClaim") == nil && plan.Member(volume.Value, "ephemeral") == nil {
-			f.Refuse(volume.Origin, t.Of(device), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.Key, t.Name))
+			f.Refuse(volume.Origin, t.Since(device.Origin), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.Key, t.Name))
 		}
 	}
 }
@@ -164,13 +171,13 @@ func (f *Finished) escalation(t *podstate.Container) {
 	if string(escalation) != "false" {
 		return
 	}
-	by = cmp.Or(by, t.Origin)
+	by = t.Since(by)
 	if privileged, other := t.Final("securityContext", "privileged"); string(privileged) == "true" {
-		f.Refuse(cmp.Or(other, t.Origin), by, fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.Name))
+		f.Refuse(t.Since(other), by, fmt.Sprintf("container %s is privileged, and allowPrivilegeEscalation is false", t.Name))
 	}
 	for _, capability := range t.All(plan.CapabilityAddKind, "securityContext", "capabilities", "add") {
 		if capability.Key == "CAP_SYS_ADMIN" {
-			f.Refuse(by, t.Of(capability), fmt.Sprintf("container %s adds the capability CAP_SYS_ADMIN, and allowPrivilegeEscalation is false", t.Name))
+			f.Refuse(by, t.Since(capability.Origin), fmt.Sprintf("container %s adds the capability CAP_SYS_ADMIN, and allowPrivilegeEscalation is false", t.Name))
 		}
 	}
 }
@@ -187,7 +194,7 @@ func (f *Finished) figures(t *podstate.Container) {
 		limit, limited := t.Quantity("limits", set.Tokens[2])
 		if requested && (!limited || request.Cmp(limit) != 0) {
 			told.Add(set.Tokens[2])
-			f.Refuse(t.Setter("requests", set.Tokens[2]), t.Setter("limits", set.Tokens[2]),
+			f.Refuse(t.SinceQuantity("requests", set.Tokens[2]), t.SinceQuantity("limits", set.Tokens[2]),
 				fmt.Sprintf("request and limit of %s of container %s are not the same", set.Tokens[2], t.Name))
 		}
 	}
@@ -202,7 +209,7 @@ func (f *Finished) claims(t *podstate.Container) {
 	ofPod := f.Pod.Spec.List(&plan.FieldList{Kind: plan.PodClaimKind, Tokens: []string{"resourceClaims"}})
 	for _, claim := range claims {
 		if there, _ := ofPod.Find(claim.Key); there == nil {
-			f.Refuse(nil, t.Of(claim), fmt.Sprintf("the pod has no resource claim %s, which container %s gets", claim.Key, t.Name))
+			f.Refuse(claim.Origin, t.Since(claim.Origin), fmt.Sprintf("the pod has no resource claim %s, which container %s gets", claim.Key, t.Name))
 		}
 	}
 }
@@ -222,7 +229,7 @@ func (f *Finished) host() {
 	if string(users) == "false" {
 		for t := range f.containers() {
 			if devices := t.All(plan.DeviceKind, "volumeDevices"); len(devices) > 0 {
-				f.Refuse(by, t.Of(devices[len(devices)-1]), "hostUsers is false, and container "+t.Name+" has volumeDevices")
+				f.Refuse(by, t.Since(devices[len(devices)-1].Origin), "hostUsers is false, and container "+t.Name+" has volumeDevices")
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func (f *Finished) foreseePod() {
 		f.propagation(t)
 		f.sleep(t)
 		if mask, by := t.Final("securityContext", "procMount"); string(mask) == `"Unmasked"` && string(users) != "false" {
-			f.Refuse(nil, or(by, t.Origin), "container "+t.Name+" has procMount Unmasked, and hostUsers is not false")
+			f.Refuse(nil, t.Since(by), "container "+t.Name+" has procMount Unmasked, and hostUsers is not false")
 		}
 	}
 }
@@ -78,8 +78,8 @@ func (f *Finished) operatingSystem() {
 	}
 	for t := range f.containers() {
 		for _, name := range ofContainers {
-			if value, by := t.Final("securityContext", name); or(by, t.Origin) != nil && len(value) > 0 && value.Kind() != 'n' {
-				refuse(or(by, t.Origin), "securityContext."+name+" of container "+t.Name)
+			if value, by := t.Final("securityContext", name); t.Since(by) != nil && len(value) > 0 && value.Kind() != 'n' {
+				refuse(t.Since(by), "securityContext."+name+" of container "+t.Name)
 			}
 		}
 		if os == string(corev1.Windows) {
@@ -123,7 +123,7 @@ func (f *Finished) propagation(t *podstate.Container) {
 	}
 	for _, mount := range t.VolumeMounts.All() {
 		if string(plan.MemberText("mountPropagation")(mount.Value)) == string(corev1.MountPropagationBidirectional) {
-			f.Refuse(by, t.Of(mount), "the mount "+mount.Key+" of container "+t.Name+" is Bidirectional, and the container is not privileged")
+			f.Refuse(by, t.Since(mount.Origin), "the mount "+mount.Key+" of container "+t.Name+" is Bidirectional, and the container is not privileged")
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (f *Finished) sleep(t *podstate.Container) {
 		most = n
 	}
 	if seconds > most {
-		f.Refuse(or(by, t.Origin), other, "preStop of container "+t.Name+" sleeps longer than terminationGracePeriodSeconds")
+		f.Refuse(t.Since(by), other, "preStop of container "+t.Name+" sleeps longer than terminationGracePeriodSeconds")
 	}
 }
 
@@ -165,7 +165,7 @@ func (f *Finished) podLevel() {
 		var by *plan.Plan
 		for t := range f.containers() {
 			if q, ok := t.Quantity("limits", name); ok && limited && q.Cmp(limit) > 0 {
-				f.Refuse(nil, t.Setter("limits", name), fmt.Sprintf("the limit of %s of container %s is larger than the pod's", name, t.Name))
+				f.Refuse(nil, t.SinceQuantity("limits", name), fmt.Sprintf("the limit of %s of container %s is larger than the pod's", name, t.Name))
 			}
 			q, ok := t.Quantity("requests", name)
 			if !ok {
@@ -173,7 +173,7 @@ func (f *Finished) podLevel() {
 					continue
 				}
 			}
-			by = or(t.Setter("requests", name), or(t.Setter("limits", name), by))
+			by = or(t.SinceQuantity("requests", name), or(t.SinceQuantity("limits", name), by))
 			switch {
 			case !t.Init, t.Native():
 				running.Add(q)

@@ -42,18 +42,17 @@ func (h *Holder) Final(tokens ...string) (value jsontext.Value, by *plan.Plan) {
 	return value, nil
 }
 
-// Of returns the object that adds an element of the container.
-func (c *Container) Of(w plan.Item) *plan.Plan {
-	if w.Origin == nil {
+// Since returns the object since whose turn the container has what an object adds, nil for the
+// container's own content: the later of that object and the one that brings the container.
+func (c *Container) Since(by *plan.Plan) *plan.Plan {
+	if by == nil || c.Origin != nil && plan.InOrder(by, c.Origin) < 0 {
 		return c.Origin
 	}
-	return w.Origin
+	return by
 }
 
-// Setter returns the object whose request or limit the container has, nil if it is the pod's.
-func (c *Container) Setter(list, name string) *plan.Plan {
-	if set := c.Value([]string{"resources", list, name}); set != nil && !set.There {
-		return set.Origin
-	}
-	return c.Origin
+// SinceQuantity is [Container.Since] for a request or limit.
+func (c *Container) SinceQuantity(list, name string) *plan.Plan {
+	_, by := c.Final("resources", list, name)
+	return c.Since(by)
 }

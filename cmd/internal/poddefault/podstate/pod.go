@@ -36,6 +36,7 @@ type Container struct {
 	Name                       string
 	Env, EnvFrom, VolumeMounts List
 	Init                       bool // of spec.initContainers
+	Devices                    bool // it has volumeDevices of its own
 	// Origin is the object that adds the container, nil for the pod's own. Its bytes
 	// are then the PodDefault's, and additions go into them.
 	Origin *plan.Plan
@@ -120,6 +121,8 @@ func (c *Container) Read(r *rawjson.Reader, path string, wanted WantedLists, b *
 			c.EnvFrom.take(r, wanted.envFrom)
 		case "volumeMounts":
 			c.VolumeMounts.take(r, wanted.volumeMounts)
+		case "volumeDevices":
+			c.Devices = true
 		}
 	})
 	c.Raw = r.Since(start)
