@@ -8,27 +8,25 @@ package chain
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/objects"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
@@ -168,7 +166,7 @@ type evaluation struct {
 	guessed    bool // the namespace of the request is not among the objects
 	// The limits of the pod, and the annotation about them, depend on the order of LimitRanges.
 	limitsUnknown, annotationUnknown bool
-	objects                          objects
+	objects                          objects.Objects
 	own                              map[string]admission.Webhook
 	called                           []*hook
 
@@ -206,7 +204,7 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 	if e.kinds, err = newKinds(r); err != nil {
 		return nil, err
 	}
-	if err := e.objects.read(r.Objects); err != nil {
+	if err := e.objects.Read(r.Objects); err != nil {
 		return nil, err
 	}
 	if err := e.readNamespaces(); err != nil {
@@ -292,7 +290,7 @@ func (e *evaluation) finish(before any, attributes *attributes, refused error) (
 		}
 	}
 	out.AuditAnnotations = attributes.annotations
-	out.Notes = append(out.Notes, e.objects.noteBindings()...)
+	out.Notes = append(out.Notes, e.objects.NoteBindings()...)
 	out.Notes = append(out.Notes, e.kinds.notes(schema.GroupVersionKind(e.Request.Kind))...)
 	after, err := content(attributes.GetObject())
 	if err != nil {
@@ -399,101 +397,4 @@ func silence() (restore func()) {
 	state := klog.CaptureState()
 	klog.SetLogger(logr.Discard())
 	return state.Restore
-}
-
-// attributes are the attributes of the request, with its audit annotations.
-type attributes struct {
-	apiserveradmission.Attributes
-	mu          sync.Mutex
-	annotations map[string]string
-}
-
-// AddAnnotation implements [apiserveradmission.Attributes].
-func (a *attributes) AddAnnotation(key, value string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.annotations[key] = value
-	return nil
-}
-
-func (e *evaluation) attributes() (*attributes, error) {
-	req := e.Request
-	gvk := schema.GroupVersionKind(req.Kind)
-	object, err := e.kinds.decode(gvk, req.Object.Raw, req.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	if req.Operation == admissionv1.Create && req.SubResource != "binding" {
-		wipe(object)
-	}
-	if err := e.admitPod(object); err != nil {
-		return nil, err
-	}
-	old, err := e.kinds.decode(gvk, req.OldObject.Raw, req.Namespace)
-	if err != nil {
-		return nil, fmt.Errorf("the old object: %w", err)
-	}
-	u := &user.DefaultInfo{Name: req.UserInfo.Username, UID: req.UserInfo.UID, Groups: req.UserInfo.Groups, Extra: map[string][]string{}}
-	for key, values := range req.UserInfo.Extra {
-		u.Extra[key] = values
-	}
-	if everybody := user.AllAuthenticated; u.Name != user.Anonymous && !slices.Contains(u.Groups, everybody) { // as the API server adds it
-		u.Groups = append(slices.Clone(u.Groups), everybody)
-	}
-	dry := req.DryRun != nil && *req.DryRun
-	record := apiserveradmission.NewAttributesRecord(object, old, gvk, req.Namespace, req.Name, schema.GroupVersionResource(req.Resource), req.SubResource,
-		apiserveradmission.Operation(req.Operation), e.options(), dry, u)
-	return &attributes{Attributes: record, annotations: map[string]string{}}, nil
-}
-
-// readNamespaces reads the namespaces. That of the request always exists.
-func (e *evaluation) readNamespaces() error {
-	e.namespaces = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	for _, o := range e.Objects {
-		if o.GVK() != corev1.SchemeGroupVersion.WithKind("Namespace") || o.Name == "" {
-			continue
-		}
-		namespace := &corev1.Namespace{}
-		if err := o.Decode(namespace); err != nil {
-			return err
-		}
-		storedNamespace(namespace)
-		if err := e.namespaces.Add(namespace); err != nil {
-			return err
-		}
-	}
-	name := e.Request.Namespace
-	if _, exists, _ := e.namespaces.GetByKey(name); exists || name == "" || e.NamespaceMissing {
-		return nil
-	}
-	switch {
-	case e.Request.Kind.Kind == "Namespace":
-	case slices.Contains(everywhere, name):
-		e.guessed = true
-		e.result.Notes = append(e.result.Notes, "the namespace "+name+" is not among the objects: it is taken as one without labels of its own")
-	default:
-		e.guessed = true
-		e.result.Unknown = append(e.result.Unknown, "the namespace "+name+" is not among the objects: whether it exists, and its labels")
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	storedNamespace(namespace)
-	return e.namespaces.Add(namespace)
-}
-
-// everywhere are the namespaces that each cluster has.
-var everywhere = []string{corev1.NamespaceDefault, corev1.NamespaceNodeLease, metav1.NamespacePublic, metav1.NamespaceSystem}
-
-// lifecycle is kube-apiserver's plugin NamespaceLifecycle, which comes first.
-func (e *evaluation) lifecycle(a *attributes) error {
-	if e.Request.Operation != admissionv1.Create || e.Request.Namespace == "" || e.Request.Kind.Kind == "Namespace" {
-		return nil
-	}
-	if e.NamespaceMissing {
-		return apierrors.NewNotFound(corev1.Resource("namespaces"), e.Request.Namespace)
-	}
-	object, exists, err := e.namespaces.GetByKey(e.Request.Namespace)
-	if namespace, ok := object.(*corev1.Namespace); err == nil && exists && ok && namespace.Status.Phase == corev1.NamespaceTerminating {
-		return apiserveradmission.NewForbidden(a, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", e.Request.Namespace))
-	}
-	return err
 }

@@ -16,6 +16,7 @@ import (
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/limitranger"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
@@ -182,7 +183,7 @@ func (k *kinds) partial(gvk schema.GroupVersionKind) bool {
 	if err != nil {
 		return !k.definitions.Knows(gvk)
 	}
-	return !defaultKind(object)
+	return !defaults.Set(object)
 }
 
 // A question is what an evaluation of expressions depends on.
@@ -293,7 +294,7 @@ func withToken(object runtime.Object) *corev1.Pod {
 		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
 		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: v1, FieldPath: "metadata.namespace"}}}}},
 	}}}})
-	defaultPod(out)
+	defaults.Pod(out)
 	return out
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 )
 
@@ -127,7 +128,7 @@ func (k *kinds) Default(object runtime.Object) {
 		k.definitions.Default(u.GroupVersionKind(), u.Object)
 		return
 	}
-	defaultKind(object)
+	defaults.Set(object)
 }
 
 // notes say which of the API server's doings are left out for a kind.

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/expressions"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 )
@@ -41,19 +42,19 @@ type phase func(ctx context.Context, a apiserveradmission.Attributes) error
 func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) {
 	var hooks []mutating.PolicyHook
 	var errs []error
-	for _, p := range e.objects.mutatingPolicies {
-		for _, binding := range e.objects.mutatingBindings {
-			if binding.value.Spec.PolicyName != p.value.Name {
+	for _, p := range e.objects.MutatingPolicies {
+		for _, binding := range e.objects.MutatingBindings {
+			if binding.Value.Spec.PolicyName != p.Value.Name {
 				continue
 			}
-			step := Step{Phase: lint.MutatingPolicies, Name: p.value.Name + "/" + binding.value.Name}
-			evaluator, err := e.compileMutating(p.value, step)
+			step := Step{Phase: lint.MutatingPolicies, Name: p.Value.Name + "/" + binding.Value.Name}
+			evaluator, err := e.compileMutating(p.Value, step)
 			if err != nil {
 				errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
 				break
 			}
-			hook := mutating.PolicyHook{Policy: p.value, Bindings: []*admissionregistrationv1.MutatingAdmissionPolicyBinding{binding.value}, Evaluator: evaluator}
-			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.value.Spec.ParamKind)
+			hook := mutating.PolicyHook{Policy: p.Value, Bindings: []*admissionregistrationv1.MutatingAdmissionPolicyBinding{binding.Value}, Evaluator: evaluator}
+			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.Value.Spec.ParamKind)
 			hooks = append(hooks, hook)
 		}
 	}
@@ -76,18 +77,18 @@ func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) 
 func (e *evaluation) validatingPolicies(matcher *matching.Matcher) (phase, error) {
 	var hooks []validating.PolicyHook
 	var errs []error
-	for _, p := range e.objects.validatingPolicies {
-		for _, binding := range e.objects.validatingBindings {
-			if binding.value.Spec.PolicyName != p.value.Name {
+	for _, p := range e.objects.ValidatingPolicies {
+		for _, binding := range e.objects.ValidatingBindings {
+			if binding.Value.Spec.PolicyName != p.Value.Name {
 				continue
 			}
-			evaluator, err := e.compileValidating(p.value, binding.value)
+			evaluator, err := e.compileValidating(p.Value, binding.Value)
 			if err != nil {
 				errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
 				break
 			}
-			hook := validating.PolicyHook{Policy: p.value, Bindings: []*admissionregistrationv1.ValidatingAdmissionPolicyBinding{binding.value}, Evaluator: evaluator}
-			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.value.Spec.ParamKind)
+			hook := validating.PolicyHook{Policy: p.Value, Bindings: []*admissionregistrationv1.ValidatingAdmissionPolicyBinding{binding.Value}, Evaluator: evaluator}
+			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.Value.Spec.ParamKind)
 			hooks = append(hooks, hook)
 		}
 	}
@@ -148,81 +149,16 @@ func isReview(a apiserveradmission.Attributes) bool {
 	return group == authenticationv1.GroupName || group == authorizationv1.GroupName
 }
 
-// compilation compiles the expressions of a policy as the API server does those that it has stored,
-// and collects what does not compile.
-type compilation struct {
-	*cel.CompositedCompiler
-	options   cel.OptionalVariableDeclarations
-	variables map[string]string
-	errs      []error
-}
-
-// reads returns what expressions read.
-func (c *compilation) reads(expressions ...string) []reads.Read {
-	var out []reads.Read
-	for _, expression := range expressions {
-		out = append(out, reads.Of(expression, c.variables)...)
-	}
-	return out
-}
-
-func newCompilation(variables []admissionregistrationv1.Variable, params bool) (*compilation, error) {
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	if err != nil {
-		return nil, err
-	}
-	c := &compilation{CompositedCompiler: compiler, options: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, variables: map[string]string{}}
-	for _, v := range variables {
-		c.variables[v.Name] = v.Expression
-		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, c.options, environment.StoredExpressions); result.Error != nil {
-			c.errs = append(c.errs, fmt.Errorf("variable %s: %w", v.Name, result.Error))
-		}
-	}
-	return c, nil
-}
-
-func (c *compilation) conditions(expressions []cel.ExpressionAccessor, options cel.OptionalVariableDeclarations) cel.ConditionEvaluator {
-	for _, expression := range expressions {
-		if expression == nil {
-			continue
-		}
-		if result := c.CompileCELExpression(expression, options, environment.StoredExpressions); result.Error != nil {
-			c.errs = append(c.errs, fmt.Errorf("%s: %w", expression.GetExpression(), result.Error))
-		}
-	}
-	return c.CompileCondition(expressions, options, environment.StoredExpressions)
-}
-
-func (c *compilation) matcher(list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType, name string) matchconditions.Matcher {
-	if len(list) == 0 {
-		return nil
-	}
-	expressions := make([]cel.ExpressionAccessor, len(list))
-	for i := range list {
-		expressions[i] = (*matchconditions.MatchCondition)(&list[i])
-	}
-	return matchconditions.NewMatcher(c.conditions(expressions, c.options), fail, "policy", "validate", name)
-}
-
-// readsOf returns what match conditions read.
-func (c *compilation) readsOf(list []admissionregistrationv1.MatchCondition) []reads.Read {
-	var out []reads.Read
-	for _, condition := range list {
-		out = append(out, c.reads(condition.Expression)...)
-	}
-	return out
-}
-
 func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy, step Step) (mutating.PolicyEvaluator, error) {
-	c, err := newCompilation(p.Spec.Variables, p.Spec.ParamKind != nil)
+	c, err := expressions.New(p.Spec.Variables, p.Spec.ParamKind != nil)
 	if err != nil {
 		return mutating.PolicyEvaluator{}, err
 	}
 	out := mutating.PolicyEvaluator{CompositedCompiler: c.CompositedCompiler}
-	if m := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
-		out.Matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: c.readsOf(p.Spec.MatchConditions)}
+	if m := c.Matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
+		out.Matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: c.ReadsOf(p.Spec.MatchConditions)}
 	}
-	options := c.options
+	options := c.Options
 	options.HasPatchTypes = true
 	for i, m := range p.Spec.Mutations {
 		var compiled cel.MutatingEvaluator
@@ -231,22 +167,22 @@ func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissio
 		switch {
 		case m.PatchType == admissionregistrationv1.PatchTypeJSONPatch && m.JSONPatch != nil:
 			compiled = c.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, options, environment.StoredExpressions)
-			patcher, found = patch.NewJSONPatcher(compiled), c.reads(m.JSONPatch.Expression)
+			patcher, found = patch.NewJSONPatcher(compiled), c.Reads(m.JSONPatch.Expression)
 		case m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
 			compiled = c.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, options, environment.StoredExpressions)
-			patcher, found = patch.NewApplyConfigurationPatcher(compiled), c.reads(m.ApplyConfiguration.Expression)
+			patcher, found = patch.NewApplyConfigurationPatcher(compiled), c.Reads(m.ApplyConfiguration.Expression)
 		default:
-			c.errs = append(c.errs, fmt.Errorf("mutations[%d]: patchType %q has no jsonPatch or applyConfiguration of its own", i, m.PatchType))
+			c.Errs = append(c.Errs, fmt.Errorf("mutations[%d]: patchType %q has no jsonPatch or applyConfiguration of its own", i, m.PatchType))
 			continue
 		}
-		c.errs = append(c.errs, compiled.CompilationErrors()...)
+		c.Errs = append(c.Errs, compiled.CompilationErrors()...)
 		out.Mutators = append(out.Mutators, &watchedPatcher{Patcher: patcher, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: found})
 	}
-	return out, errors.Join(c.errs...)
+	return out, errors.Join(c.Errs...)
 }
 
 func (e *evaluation) compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy, b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) (validating.Validator, error) {
-	c, err := newCompilation(p.Spec.Variables, p.Spec.ParamKind != nil)
+	c, err := expressions.New(p.Spec.Variables, p.Spec.ParamKind != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -265,20 +201,20 @@ func (e *evaluation) compileValidating(p *admissionregistrationv1.ValidatingAdmi
 	step := Step{Phase: lint.ValidatingPolicies, Name: p.Name + "/" + b.Name}
 	watched := &watchedValidator{evaluation: e, step: step, fail: *p.Spec.FailurePolicy, actions: b.Spec.ValidationActions}
 	for _, v := range p.Spec.Validations {
-		watched.reads = append(watched.reads, c.reads(v.Expression))
-		watched.messages = append(watched.messages, c.reads(v.MessageExpression))
+		watched.reads = append(watched.reads, c.Reads(v.Expression))
+		watched.messages = append(watched.messages, c.Reads(v.MessageExpression))
 	}
 	for _, a := range p.Spec.AuditAnnotations {
-		watched.annotations = append(watched.annotations, c.reads(a.ValueExpression)...)
+		watched.annotations = append(watched.annotations, c.Reads(a.ValueExpression)...)
 	}
 	var matcher matchconditions.Matcher
-	if m := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
-		matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, validator: watched, reads: c.readsOf(p.Spec.MatchConditions)}
+	if m := c.Matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name); m != nil {
+		matcher = &watchedMatcher{Matcher: m, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, validator: watched, reads: c.ReadsOf(p.Spec.MatchConditions)}
 	}
-	withoutRights := c.options
+	withoutRights := c.Options
 	withoutRights.HasAuthorizer = false
-	watched.Validator = validating.NewValidator(c.conditions(validations, c.options), matcher, c.conditions(annotations, c.options), c.conditions(messages, withoutRights), p.Spec.FailurePolicy, nil)
-	return watched, errors.Join(c.errs...)
+	watched.Validator = validating.NewValidator(c.Conditions(validations, c.Options), matcher, c.Conditions(annotations, c.Options), c.Conditions(messages, withoutRights), p.Spec.FailurePolicy, nil)
+	return watched, errors.Join(c.Errs...)
 }
 
 // params returns the parameters of a kind. The error is the one that the API server has for a kind

@@ -16,6 +16,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/immutable"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/limitranger"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
@@ -46,7 +47,7 @@ func asInternal(object runtime.Object) {
 // storedNamespace completes a Namespace. One that has not been read from a cluster has the finalizer that
 // every namespace gets: k8s.io/kubernetes/pkg/registry/core/namespace.
 func storedNamespace(namespace *corev1.Namespace) {
-	defaultNamespace(namespace)
+	defaults.Namespace(namespace)
 	if finalizers := &namespace.Spec.Finalizers; namespace.UID == "" && !slices.Contains(*finalizers, corev1.FinalizerKubernetes) {
 		*finalizers = append(*finalizers, corev1.FinalizerKubernetes)
 	}

@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/expressions"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
@@ -64,13 +65,13 @@ func (e *evaluation) take(h hook, conditions []admissionregistrationv1.MatchCond
 	if len(conditions) == 0 {
 		return nil
 	}
-	c, err := newCompilation(nil, false)
+	c, err := expressions.New(nil, false)
 	if err != nil {
 		return err
 	}
-	c.matcher(conditions, &h.fail, h.name)
-	h.reads = c.readsOf(conditions)
-	return errors.Join(c.errs...)
+	c.Matcher(conditions, &h.fail, h.name)
+	h.reads = c.ReadsOf(conditions)
+	return errors.Join(c.Errs...)
 }
 
 // unreadConditions records webhooks whose match conditions read what is not known.
@@ -105,27 +106,27 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 	store := func(informer cache.SharedIndexInformer, object any) {
 		err = errors.Join(err, informer.GetIndexer().Add(object))
 	}
-	for _, c := range e.objects.mutatingWebhooks {
-		for i := range c.value.Webhooks {
-			w := &c.value.Webhooks[i]
+	for _, c := range e.objects.MutatingWebhooks {
+		for i := range c.Value.Webhooks {
+			w := &c.Value.Webhooks[i]
 			step := Step{Phase: lint.MutatingWebhooks, Name: c.Name + "/" + w.Name}
 			h := hook{step: step, name: w.Name, rules: w.Rules, matchPolicy: *w.MatchPolicy, fail: *w.FailurePolicy, sideEffects: w.SideEffects}
 			if problem := e.take(h, w.MatchConditions, &w.ClientConfig); problem != nil {
 				err = errors.Join(err, c.ErrorAt(jsontext.Pointer(fmt.Sprintf("/webhooks/%d", i)), c.Title()+": "+problem.Error()))
 			}
 		}
-		store(factory.Admissionregistration().V1().MutatingWebhookConfigurations().Informer(), c.value)
+		store(factory.Admissionregistration().V1().MutatingWebhookConfigurations().Informer(), c.Value)
 	}
-	for _, c := range e.objects.validatingWebhooks {
-		for i := range c.value.Webhooks {
-			w := &c.value.Webhooks[i]
+	for _, c := range e.objects.ValidatingWebhooks {
+		for i := range c.Value.Webhooks {
+			w := &c.Value.Webhooks[i]
 			step := Step{Phase: lint.ValidatingWebhooks, Name: c.Name + "/" + w.Name}
 			h := hook{step: step, name: w.Name, rules: w.Rules, matchPolicy: *w.MatchPolicy, fail: *w.FailurePolicy, sideEffects: w.SideEffects}
 			if problem := e.take(h, w.MatchConditions, &w.ClientConfig); problem != nil {
 				err = errors.Join(err, c.ErrorAt(jsontext.Pointer(fmt.Sprintf("/webhooks/%d", i)), c.Title()+": "+problem.Error()))
 			}
 		}
-		store(factory.Admissionregistration().V1().ValidatingWebhookConfigurations().Informer(), c.value)
+		store(factory.Admissionregistration().V1().ValidatingWebhookConfigurations().Informer(), c.Value)
 	}
 	for _, namespace := range e.namespaces.List() {
 		store(factory.Core().V1().Namespaces().Informer(), namespace)

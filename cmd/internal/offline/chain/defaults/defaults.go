@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+// Package defaults sets the API server's defaults in objects of Kubernetes' own kinds.
+package defaults
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,34 +13,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// defaultKind sets the API server's defaults of an object, and reports whether it knows all of them:
+// Set sets the API server's defaults of an object, and reports whether it knows all of them:
 // k8s.io/kubernetes/pkg/apis/{apps,batch,core}/v1/defaults.go.
-func defaultKind(object runtime.Object) bool {
+func Set(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *corev1.Pod:
-		defaultPod(o)
+		Pod(o)
 	case *corev1.Namespace:
-		defaultNamespace(o)
+		Namespace(o)
 	case *corev1.Service:
-		defaultService(&o.Spec)
+		service(&o.Spec)
 	case *corev1.Secret:
 		setDefault(&o.Type, corev1.SecretTypeOpaque)
 	case *corev1.ConfigMap, *corev1.ServiceAccount, *policyv1.Eviction, *autoscalingv1.Scale:
 	case *appsv1.Deployment:
-		defaultDeployment(&o.Spec)
+		deployment(&o.Spec)
 	case *appsv1.ReplicaSet:
 		setPointer(&o.Spec.Replicas, 1)
-		defaultPodSpec(&o.Spec.Template.Spec)
+		podSpec(&o.Spec.Template.Spec)
 	case *appsv1.StatefulSet:
-		defaultStatefulSet(&o.Spec)
+		statefulSet(&o.Spec)
 	case *appsv1.DaemonSet:
-		defaultPodSpec(&o.Spec.Template.Spec)
+		podSpec(&o.Spec.Template.Spec)
 		return false
 	case *batchv1.Job:
-		defaultPodSpec(&o.Spec.Template.Spec)
+		podSpec(&o.Spec.Template.Spec)
 		return false
 	case *batchv1.CronJob:
-		defaultPodSpec(&o.Spec.JobTemplate.Spec.Template.Spec)
+		podSpec(&o.Spec.JobTemplate.Spec.Template.Spec)
 		return false
 	default:
 		return false
@@ -47,7 +48,7 @@ func defaultKind(object runtime.Object) bool {
 	return true
 }
 
-func defaultDeployment(s *appsv1.DeploymentSpec) {
+func deployment(s *appsv1.DeploymentSpec) {
 	setPointer(&s.Replicas, 1)
 	setDefault(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
@@ -57,10 +58,10 @@ func defaultDeployment(s *appsv1.DeploymentSpec) {
 	}
 	setPointer(&s.RevisionHistoryLimit, 10)
 	setPointer(&s.ProgressDeadlineSeconds, 600)
-	defaultPodSpec(&s.Template.Spec)
+	podSpec(&s.Template.Spec)
 }
 
-func defaultStatefulSet(s *appsv1.StatefulSetSpec) {
+func statefulSet(s *appsv1.StatefulSetSpec) {
 	setDefault(&s.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	setDefault(&s.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
 	if s.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
@@ -76,10 +77,10 @@ func defaultStatefulSet(s *appsv1.StatefulSetSpec) {
 		setPointer(&s.VolumeClaimTemplates[i].Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 		setDefault(&s.VolumeClaimTemplates[i].Status.Phase, corev1.ClaimPending)
 	}
-	defaultPodSpec(&s.Template.Spec)
+	podSpec(&s.Template.Spec)
 }
 
-func defaultService(s *corev1.ServiceSpec) {
+func service(s *corev1.ServiceSpec) {
 	setDefault(&s.SessionAffinity, corev1.ServiceAffinityNone)
 	if s.SessionAffinity == corev1.ServiceAffinityNone {
 		s.SessionAffinityConfig = nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+// Package objects has the objects that decide on requests: policies, bindings and webhook configurations.
+package objects
 
 import (
 	"errors"
@@ -14,45 +15,45 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// objects are the objects that decide on requests, with the API server's defaults, sorted by name.
-type objects struct {
-	mutatingPolicies   []entry[admissionregistrationv1.MutatingAdmissionPolicy]
-	mutatingBindings   []entry[admissionregistrationv1.MutatingAdmissionPolicyBinding]
-	validatingPolicies []entry[admissionregistrationv1.ValidatingAdmissionPolicy]
-	validatingBindings []entry[admissionregistrationv1.ValidatingAdmissionPolicyBinding]
-	mutatingWebhooks   []entry[admissionregistrationv1.MutatingWebhookConfiguration]
-	validatingWebhooks []entry[admissionregistrationv1.ValidatingWebhookConfiguration]
+// Objects are the objects that decide on requests, with the API server's defaults, sorted by name.
+type Objects struct {
+	MutatingPolicies   []Entry[admissionregistrationv1.MutatingAdmissionPolicy]
+	MutatingBindings   []Entry[admissionregistrationv1.MutatingAdmissionPolicyBinding]
+	ValidatingPolicies []Entry[admissionregistrationv1.ValidatingAdmissionPolicy]
+	ValidatingBindings []Entry[admissionregistrationv1.ValidatingAdmissionPolicyBinding]
+	MutatingWebhooks   []Entry[admissionregistrationv1.MutatingWebhookConfiguration]
+	ValidatingWebhooks []Entry[admissionregistrationv1.ValidatingWebhookConfiguration]
 }
 
-// entry is a decoded object.
-type entry[T any] struct {
+// An Entry is a decoded object.
+type Entry[T any] struct {
 	*manifest.Object
-	value *T
+	Value *T
 }
 
-// read decodes the objects. Kinds that decide nothing are left out. The error reports all problems.
-func (o *objects) read(all []*manifest.Object) error {
+// Read decodes the objects. Kinds that decide nothing are left out. The error reports all problems.
+func (o *Objects) Read(all []*manifest.Object) error {
 	return errors.Join(
-		take(all, &o.mutatingPolicies, func(p *admissionregistrationv1.MutatingAdmissionPolicy) error {
+		take(all, &o.MutatingPolicies, func(p *admissionregistrationv1.MutatingAdmissionPolicy) error {
 			defaultFailurePolicy(&p.Spec.FailurePolicy)
 			return defaultConstraints(p.Spec.MatchConstraints)
 		}),
-		take(all, &o.mutatingBindings, func(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) error {
+		take(all, &o.MutatingBindings, func(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) error {
 			defaultMatchResources(b.Spec.MatchResources)
 			return checkParamRef(b.Spec.ParamRef)
 		}),
-		take(all, &o.validatingPolicies, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) error {
+		take(all, &o.ValidatingPolicies, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) error {
 			defaultFailurePolicy(&p.Spec.FailurePolicy)
 			return defaultConstraints(p.Spec.MatchConstraints)
 		}),
-		take(all, &o.validatingBindings, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) error {
+		take(all, &o.ValidatingBindings, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) error {
 			defaultMatchResources(b.Spec.MatchResources)
 			if len(b.Spec.ValidationActions) == 0 {
 				return errors.New("validationActions is required: Deny, Warn or Audit")
 			}
 			return checkParamRef(b.Spec.ParamRef)
 		}),
-		take(all, &o.mutatingWebhooks, func(c *admissionregistrationv1.MutatingWebhookConfiguration) error {
+		take(all, &o.MutatingWebhooks, func(c *admissionregistrationv1.MutatingWebhookConfiguration) error {
 			for i := range c.Webhooks {
 				w := &c.Webhooks[i]
 				defaultFailurePolicy(&w.FailurePolicy)
@@ -63,7 +64,7 @@ func (o *objects) read(all []*manifest.Object) error {
 			}
 			return nil
 		}),
-		take(all, &o.validatingWebhooks, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+		take(all, &o.ValidatingWebhooks, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 			for i := range c.Webhooks {
 				w := &c.Webhooks[i]
 				defaultFailurePolicy(&w.FailurePolicy)
@@ -75,14 +76,14 @@ func (o *objects) read(all []*manifest.Object) error {
 }
 
 // take decodes the objects of kind T, and prepares each.
-func take[T any](all []*manifest.Object, into *[]entry[T], prepare func(*T) error) error {
+func take[T any](all []*manifest.Object, into *[]Entry[T], prepare func(*T) error) error {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", *new(T)), "v1.")
 	var errs []error
 	for _, o := range all {
 		if o.GVK() != admissionregistrationv1.SchemeGroupVersion.WithKind(kind) {
 			continue
 		}
-		if i := slices.IndexFunc(*into, func(e entry[T]) bool { return e.Name == o.Name }); i >= 0 {
+		if i := slices.IndexFunc(*into, func(e Entry[T]) bool { return e.Name == o.Name }); i >= 0 {
 			errs = append(errs, o.ErrorAt("/metadata/name", o.Title()+" was given before, at "+(*into)[i].At()+": give it once"))
 			continue
 		}
@@ -95,9 +96,9 @@ func take[T any](all []*manifest.Object, into *[]entry[T], prepare func(*T) erro
 			errs = append(errs, o.ErrorAt("/spec", o.Title()+": "+err.Error()))
 			continue
 		}
-		*into = append(*into, entry[T]{o, value})
+		*into = append(*into, Entry[T]{o, value})
 	}
-	slices.SortStableFunc(*into, func(a, b entry[T]) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(*into, func(a, b Entry[T]) int { return strings.Compare(a.Name, b.Name) })
 	return errors.Join(errs...)
 }
 
@@ -164,23 +165,23 @@ func checkParamRef(ref *admissionregistrationv1.ParamRef) error {
 	return nil
 }
 
-// noteBindings returns a note for each binding without policy, and for each policy without binding.
-func (o *objects) noteBindings() []string {
+// NoteBindings returns a note for each binding without policy, and for each policy without binding.
+func (o *Objects) NoteBindings() []string {
 	return slices.Concat(
-		unbound(o.mutatingPolicies, o.mutatingBindings, func(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) string { return b.Spec.PolicyName }),
-		unbound(o.validatingPolicies, o.validatingBindings, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) string { return b.Spec.PolicyName }),
+		unbound(o.MutatingPolicies, o.MutatingBindings, func(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) string { return b.Spec.PolicyName }),
+		unbound(o.ValidatingPolicies, o.ValidatingBindings, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) string { return b.Spec.PolicyName }),
 	)
 }
 
-func unbound[P, B any](policies []entry[P], bindings []entry[B], policyOf func(*B) string) []string {
+func unbound[P, B any](policies []Entry[P], bindings []Entry[B], policyOf func(*B) string) []string {
 	var notes []string
 	for _, b := range bindings {
-		if !slices.ContainsFunc(policies, func(p entry[P]) bool { return p.Name == policyOf(b.value) }) {
-			notes = append(notes, b.Title()+" has no effect: there is no policy "+policyOf(b.value))
+		if !slices.ContainsFunc(policies, func(p Entry[P]) bool { return p.Name == policyOf(b.Value) }) {
+			notes = append(notes, b.Title()+" has no effect: there is no policy "+policyOf(b.Value))
 		}
 	}
 	for _, p := range policies {
-		if !slices.ContainsFunc(bindings, func(b entry[B]) bool { return p.Name == policyOf(b.value) }) {
+		if !slices.ContainsFunc(bindings, func(b Entry[B]) bool { return p.Name == policyOf(b.Value) }) {
 			notes = append(notes, p.Title()+" has no effect: it has no binding")
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chain
+package defaults
 
 import (
 	"strings"
@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// defaultNamespace sets what the API server sets in a Namespace: its label and its phase.
-func defaultNamespace(namespace *corev1.Namespace) {
+// Namespace sets what the API server sets in a Namespace: its label and its phase.
+func Namespace(namespace *corev1.Namespace) {
 	if namespace.Name != "" {
 		if namespace.Labels == nil {
 			namespace.Labels = map[string]string{}
@@ -33,12 +33,12 @@ func setPointer[T any](field **T, value T) {
 	}
 }
 
-// defaultPod sets what the API server sets in each Pod that it decodes, and after each mutation:
+// Pod sets what the API server sets in each Pod that it decodes, and after each mutation:
 // k8s.io/kubernetes/pkg/apis/core/v1/defaults.go and zz_generated.defaults.go, which cannot be
 // imported. The defaults of storage drivers in deprecated volume types are left out.
-func defaultPod(pod *corev1.Pod) { defaultPodSpec(&pod.Spec) }
+func Pod(pod *corev1.Pod) { podSpec(&pod.Spec) }
 
-func defaultPodSpec(s *corev1.PodSpec) {
+func podSpec(s *corev1.PodSpec) {
 	if s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds < 0 {
 		*s.TerminationGracePeriodSeconds = 1
 	}
@@ -52,22 +52,22 @@ func defaultPodSpec(s *corev1.PodSpec) {
 	setPointer(&s.SecurityContext, corev1.PodSecurityContext{})
 	for _, containers := range [][]corev1.Container{s.Containers, s.InitContainers} {
 		for i := range containers {
-			defaultContainer(&containers[i], s.HostNetwork)
+			container(&containers[i], s.HostNetwork)
 		}
 	}
 	for i := range s.EphemeralContainers {
 		c := corev1.Container(s.EphemeralContainers[i].EphemeralContainerCommon)
-		defaultImage(&c)
-		defaultParts(&c)
+		image(&c)
+		parts(&c)
 		s.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(c)
 	}
 	for i := range s.Volumes {
-		defaultVolume(&s.Volumes[i])
+		volume(&s.Volumes[i])
 	}
 	roundUp(s.Overhead)
 }
 
-func defaultContainer(c *corev1.Container, hostNetwork bool) {
+func container(c *corev1.Container, hostNetwork bool) {
 	if c.Resources.Limits != nil && c.Resources.Requests == nil {
 		c.Resources.Requests = corev1.ResourceList{}
 	}
@@ -81,11 +81,11 @@ func defaultContainer(c *corev1.Container, hostNetwork bool) {
 			setDefault(&c.Ports[i].HostPort, c.Ports[i].ContainerPort)
 		}
 	}
-	defaultImage(c)
-	defaultParts(c)
+	image(c)
+	parts(c)
 }
 
-func defaultImage(c *corev1.Container) {
+func image(c *corev1.Container) {
 	name := c.Image[strings.LastIndex(c.Image, "/")+1:]
 	name, _, digest := strings.Cut(name, "@")
 	_, tag, tagged := strings.Cut(name, ":")
@@ -97,13 +97,13 @@ func defaultImage(c *corev1.Container) {
 	setDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 }
 
-func defaultParts(c *corev1.Container) {
+func parts(c *corev1.Container) {
 	for i := range c.Ports {
 		setDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil {
-			defaultFieldRef(from.FieldRef)
+			fieldRef(from.FieldRef)
 			if from.FileKeyRef != nil {
 				setPointer(&from.FileKeyRef.Optional, false)
 			}
@@ -119,7 +119,7 @@ func defaultParts(c *corev1.Container) {
 		setDefault(&probe.PeriodSeconds, 10)
 		setDefault(&probe.SuccessThreshold, 1)
 		setDefault(&probe.FailureThreshold, 3)
-		defaultHTTPGet(probe.HTTPGet)
+		httpGet(probe.HTTPGet)
 		if probe.GRPC != nil {
 			setPointer(&probe.GRPC.Service, "")
 		}
@@ -127,26 +127,26 @@ func defaultParts(c *corev1.Container) {
 	if c.Lifecycle != nil {
 		for _, handler := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
 			if handler != nil {
-				defaultHTTPGet(handler.HTTPGet)
+				httpGet(handler.HTTPGet)
 			}
 		}
 	}
 }
 
-func defaultHTTPGet(get *corev1.HTTPGetAction) {
+func httpGet(get *corev1.HTTPGetAction) {
 	if get != nil {
 		setDefault(&get.Path, "/")
 		setDefault(&get.Scheme, corev1.URISchemeHTTP)
 	}
 }
 
-func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
+func fieldRef(ref *corev1.ObjectFieldSelector) {
 	if ref != nil {
 		setDefault(&ref.APIVersion, "v1")
 	}
 }
 
-func defaultVolume(v *corev1.Volume) {
+func volume(v *corev1.Volume) {
 	if v.VolumeSource == (corev1.VolumeSource{}) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
@@ -162,7 +162,7 @@ func defaultVolume(v *corev1.Volume) {
 	if v.DownwardAPI != nil {
 		setPointer(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
 		for i := range v.DownwardAPI.Items {
-			defaultFieldRef(v.DownwardAPI.Items[i].FieldRef)
+			fieldRef(v.DownwardAPI.Items[i].FieldRef)
 		}
 	}
 	if v.Projected != nil {
@@ -171,7 +171,7 @@ func defaultVolume(v *corev1.Volume) {
 			source := &v.Projected.Sources[i]
 			if source.DownwardAPI != nil {
 				for j := range source.DownwardAPI.Items {
-					defaultFieldRef(source.DownwardAPI.Items[j].FieldRef)
+					fieldRef(source.DownwardAPI.Items[j].FieldRef)
 				}
 			}
 			if source.ServiceAccountToken != nil {
@@ -181,7 +181,7 @@ func defaultVolume(v *corev1.Volume) {
 	}
 	if v.Image != nil {
 		c := corev1.Container{Image: v.Image.Reference, ImagePullPolicy: v.Image.PullPolicy}
-		defaultImage(&c)
+		image(&c)
 		v.Image.PullPolicy = c.ImagePullPolicy
 	}
 	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
