@@ -176,6 +176,8 @@ func TestWhatTheAPIServerWouldNotAcceptIsAnError(t *testing.T) {
 		"a mutation that does not compile":    {mutating("m", "[JSONPatch{op: 1}]", "", ""), "MutatingAdmissionPolicy m: "},
 		"a variable that does not compile":    {validating("v", "{expression: 'true'}", "  variables: [{name: x, expression: '1 +'}]\n", ""), "variable x"},
 		"a condition that does not compile":   {validating("v", "{expression: 'true'}", "  matchConditions: [{name: x, expression: '1'}]\n", ""), "must evaluate to bool"},
+		"one that no binding names":           {strings.ReplaceAll(validating("v", "{expression: object.spec.}", "", ""), "policyName: v", "policyName: other"), "with.yaml:4: ValidatingAdmissionPolicy v: object.spec."},
+		"a mutation that no binding names":    {strings.ReplaceAll(mutating("m", "[JSONPatch{op: 1}]", "", ""), "policyName: m", "policyName: other"), "MutatingAdmissionPolicy m: "},
 		"parameters without their kind":       {validating("v", "{expression: params.data.x == ''}", "", ""), "undeclared reference to 'params'"},
 		"a mutation of no type":               {strings.ReplaceAll(mutating("m", "[]", "", ""), "patchType: JSONPatch", "patchType: Merge"), `patchType "Merge"`},
 		"no constraints":                      {strings.ReplaceAll(validating("v", "{expression: 'true'}", "", ""), "  "+onPods+"\n", ""), "matchConstraints is required"},

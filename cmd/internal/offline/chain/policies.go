@@ -43,10 +43,12 @@ func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) 
 	var hooks []mutating.PolicyHook
 	var errs []error
 	for _, p := range e.objects.MutatingPolicies {
+		bound := false
 		for _, binding := range e.objects.MutatingBindings {
 			if binding.Value.Spec.PolicyName != p.Value.Name {
 				continue
 			}
+			bound = true
 			step := Step{Phase: lint.MutatingPolicies, Name: p.Value.Name + "/" + binding.Value.Name}
 			evaluator, err := e.compileMutating(p.Value, step)
 			if err != nil {
@@ -56,6 +58,13 @@ func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) 
 			hook := mutating.PolicyHook{Policy: p.Value, Bindings: []*admissionregistrationv1.MutatingAdmissionPolicyBinding{binding.Value}, Evaluator: evaluator}
 			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.Value.Spec.ParamKind)
 			hooks = append(hooks, hook)
+		}
+		if bound {
+			continue
+		}
+		// The API server compiles a policy when it is written, before there is a binding.
+		if _, err := e.compileMutating(p.Value, Step{}); err != nil {
+			errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
 		}
 	}
 	m, dispatcher := generic.NewPolicyMatcher(matcher), mutating.NewDispatcher(e, matcher, e.kinds)
@@ -78,10 +87,12 @@ func (e *evaluation) validatingPolicies(matcher *matching.Matcher) (phase, error
 	var hooks []validating.PolicyHook
 	var errs []error
 	for _, p := range e.objects.ValidatingPolicies {
+		bound := false
 		for _, binding := range e.objects.ValidatingBindings {
 			if binding.Value.Spec.PolicyName != p.Value.Name {
 				continue
 			}
+			bound = true
 			evaluator, err := e.compileValidating(p.Value, binding.Value)
 			if err != nil {
 				errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
@@ -90,6 +101,12 @@ func (e *evaluation) validatingPolicies(matcher *matching.Matcher) (phase, error
 			hook := validating.PolicyHook{Policy: p.Value, Bindings: []*admissionregistrationv1.ValidatingAdmissionPolicyBinding{binding.Value}, Evaluator: evaluator}
 			hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = e.params(p.Value.Spec.ParamKind)
 			hooks = append(hooks, hook)
+		}
+		if bound {
+			continue
+		}
+		if _, err := e.compileValidating(p.Value, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}); err != nil {
+			errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
 		}
 	}
 	m := generic.NewPolicyMatcher(matcher)
