@@ -110,28 +110,6 @@ func (c *Cluster) List(ctx context.Context, path string) ([]*manifest.Object, er
 	}
 }
 
-// EachMetadata visits the metadata of all objects of a collection that a field selector selects. It
-// holds one page of them at a time.
-func (c *Cluster) EachMetadata(ctx context.Context, path, fieldSelector string, visit func(*metav1.ObjectMeta)) error {
-	for next := ""; ; {
-		raw, err := answer(c.Client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").
-			Param("fieldSelector", fieldSelector).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Do(ctx))
-		if err != nil {
-			return err
-		}
-		var page metav1.PartialObjectMetadataList
-		if err := json.Unmarshal(raw, &page); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for i := range page.Items {
-			visit(&page.Items[i].ObjectMeta)
-		}
-		if next = page.Continue; next == "" {
-			return nil
-		}
-	}
-}
-
 // ListIfAllowed is [Cluster.List] for optional kinds. It notes on notes if the user may
 // not list them, and then sets hidden, or if the cluster does not have them.
 func (c *Cluster) ListIfAllowed(ctx context.Context, what, path string, notes io.Writer) (objects []*manifest.Object, hidden bool, err error) {
