@@ -58,7 +58,7 @@ type everywhere struct {
 	notes       io.Writer
 }
 
-// A class is what the findings about a pod depend on.
+// A class is what the findings about a pod of a controller depend on.
 type class struct {
 	namespace, owner string
 	facts            store.Facts
@@ -151,12 +151,13 @@ func (f *fleet) in(ctx context.Context, namespace string) (*judged, error) {
 
 // judge returns the findings about a pod.
 func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Finding, error) {
-	one := class{pod.Namespace, pod.Name, store.NewFacts(pod.Labels, pod.Annotations)}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		one.owner = string(owner.UID)
-	}
-	if found, known := f.findings[one]; known {
-		return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
+	owner := metav1.GetControllerOf(pod)
+	var one class
+	if owner != nil { // no other pod is like one without
+		one = class{pod.Namespace, string(owner.UID), store.NewFacts(pod.Labels, pod.Annotations)}
+		if found, known := f.findings[one]; known {
+			return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
+		}
 	}
 	here, err := f.in(ctx, pod.Namespace)
 	if err != nil {
@@ -185,7 +186,9 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 			}
 		}
 	}
-	f.findings[one] = found
+	if owner != nil {
+		f.findings[one] = found
+	}
 	return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
 }
 
