@@ -20,6 +20,8 @@ const (
 	// maxAsked limits the pods of a form about which the API server is asked, and maxAsking how long that takes.
 	maxAsked  = 2 * maxObjects
 	maxAsking = 10 * time.Second
+	// maxReading limits what a page reads of the API server at the same time.
+	maxReading = 4
 )
 
 // The limits of what is done at the same time, for each user before all users: a user who takes all of

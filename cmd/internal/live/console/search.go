@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/a-h/templ"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,35 +60,61 @@ type hit struct {
 	Name      string `json:"name"`
 }
 
+// A searchResult has the first objects of a kind, and how many match.
+type searchResult struct {
+	hits      []hit
+	rows      [][]cell
+	matching  int
+	forbidden bool
+}
+
+// search looks through the objects of the kind. What the cluster does not have has no objects.
+func (s *searchable) search(ctx context.Context, v *visit, text string) (r searchResult, err error) {
+	err = v.cluster.EachMetadata(ctx, s.path(v.chosen()), "", func(o *metav1.ObjectMeta) {
+		if !strings.Contains(o.Name, text) {
+			return
+		}
+		if r.matching++; r.matching > maxFound {
+			return
+		}
+		r.hits = append(r.hits, hit{s.kind, o.Namespace, o.Name})
+		r.rows = append(r.rows, []cell{{{text: o.Name, href: s.link(v, o)}}, {{text: s.kind}}, {{text: o.Namespace}}})
+	})
+	if r.forbidden = apierrors.IsForbidden(err); r.forbidden || apierrors.IsNotFound(err) {
+		err = nil
+	}
+	return r, err
+}
+
 // showSearch searches objects by name, in the chosen namespace or in all.
 func showSearch(ctx context.Context, v *visit) (templ.Component, error) {
 	text := strings.ToLower(strings.TrimSpace(v.FormValue("text")))
 	if text == "" {
 		return nothing("Type a part of a name into the field above: of a pod, a workload, a PodDefault, a namespace, a webhook or a policy. The key / leads there from every page."), nil
 	}
+	kinds := searchables()
+	results := make([]searchResult, len(kinds))
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(maxReading)
+	for i := range kinds {
+		group.Go(func() (err error) {
+			results[i], err = kinds[i].search(reading, v, text)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 	found := []hit{}
 	var rows [][]cell
 	var forbidden []string
-	for _, s := range searchables() {
-		seen := 0
-		err := v.cluster.EachMetadata(ctx, s.path(v.chosen()), "", func(o *metav1.ObjectMeta) {
-			if !strings.Contains(o.Name, text) {
-				return
-			}
-			if seen++; seen > maxFound {
-				return
-			}
-			found = append(found, hit{s.kind, o.Namespace, o.Name})
-			rows = append(rows, []cell{{{text: o.Name, href: s.link(v, o)}}, {{text: s.kind}}, {{text: o.Namespace}}})
-		})
-		switch {
-		case apierrors.IsForbidden(err):
-			forbidden = append(forbidden, s.kind)
-		case err != nil && !apierrors.IsNotFound(err):
-			return nil, err
+	for i, r := range results {
+		if r.forbidden {
+			forbidden = append(forbidden, kinds[i].kind)
 		}
-		if seen > maxFound {
-			v.notes.WriteString("note: only the first " + number(maxFound).plain() + " objects of the kind " + s.kind + " are shown: type more of the name\n")
+		found, rows = append(found, r.hits...), append(rows, r.rows...)
+		if r.matching > maxFound {
+			v.notes.WriteString("note: only the first " + number(maxFound).plain() + " objects of the kind " + kinds[i].kind + " are shown: type more of the name\n")
 		}
 	}
 	if len(forbidden) > 0 {
