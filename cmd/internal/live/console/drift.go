@@ -120,33 +120,35 @@ func worst(w *injection.DriftedWorkload) map[drift.State]int {
 
 // driftedOf are the workloads with pods that differ, with the command that replaces them.
 func driftedOf(v *visit, found *injection.Drift) block {
-	b := block{heading: "Workloads", columns: []string{"Workload", "Pods", "Differ", "Why", "To replace the pods"}}
-	for i := range found.Workloads {
-		w := &found.Workloads[i]
-		var why, restart cell
-		for _, title := range slices.Sorted(maps.Keys(w.PodDefaults)) {
-			var parts []string
-			class := "note"
-			for _, s := range driftStates {
-				if n := w.PodDefaults[title][s.state]; n > 0 {
-					parts = append(parts, strconv.Itoa(n)+" "+s.word)
-					if s.state == drift.Missed {
-						class = "fix"
-					}
+	return block{
+		heading: "Workloads", columns: []string{"Workload", "Pods", "Differ", "Why", "To replace the pods"},
+		lazy: lazyRows{len(found.Workloads), func(i int) []cell { return driftedRow(v, &found.Workloads[i]) }},
+	}
+}
+
+func driftedRow(v *visit, w *injection.DriftedWorkload) []cell {
+	var why, restart cell
+	for _, title := range slices.Sorted(maps.Keys(w.PodDefaults)) {
+		var parts []string
+		class := "note"
+		for _, s := range driftStates {
+			if n := w.PodDefaults[title][s.state]; n > 0 {
+				parts = append(parts, strconv.Itoa(n)+" "+s.word)
+				if s.state == drift.Missed {
+					class = "fix"
 				}
 			}
-			why = append(why, piece{class: class, text: title + ": " + strings.Join(parts, ", ")})
 		}
-		for _, of := range w.Restart {
-			restart = append(restart, piece{text: "kubectl --namespace " + w.Namespace + " rollout restart " + of, copied: true})
-		}
-		title := piece{text: w.Namespace + "/" + w.Title()}
-		if knownKind(w.Kind) {
-			title.href = v.link("pod", "namespace", w.Namespace, "type", strings.ToLower(w.Kind), "name", w.Name)
-		}
-		b.rows = append(b.rows, []cell{{title}, number(w.Pods), number(w.Drifted), why, restart})
+		why = append(why, piece{class: class, text: title + ": " + strings.Join(parts, ", ")})
 	}
-	return b
+	for _, of := range w.Restart {
+		restart = append(restart, piece{text: "kubectl --namespace " + w.Namespace + " rollout restart " + of, copied: true})
+	}
+	title := piece{text: w.Namespace + "/" + w.Title()}
+	if knownKind(w.Kind) {
+		title.href = v.link("pod", "namespace", w.Namespace, "type", strings.ToLower(w.Kind), "name", w.Name)
+	}
+	return []cell{{title}, number(w.Pods), number(w.Drifted), why, restart}
 }
 
 // showExemptions shows what is exempt from PodDefaults, and until when.

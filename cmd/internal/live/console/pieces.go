@@ -36,6 +36,16 @@ type block struct {
 	heading, text, picture, empty string
 	columns                       []string
 	rows                          [][]cell
+	// lazy replaces rows where there may be thousands.
+	lazy lazyRows
+}
+
+// all are the rows.
+func (b *block) all() lazyRows {
+	if b.lazy.count > 0 {
+		return b.lazy
+	}
+	return madeRows(b.rows)
 }
 
 // style is the class of a piece.
@@ -56,6 +66,11 @@ func (c cell) alignment() string {
 
 // A cell of a table.
 type cell []piece
+
+// bare reports whether the cell is a text or a number alone, which needs no element of its own.
+func (c cell) bare() bool {
+	return len(c) == 1 && (c[0].class == "" || c[0].class == "number") && !c[0].badge && !c[0].copied && c[0].more+c[0].href == "" && len(c[0].pods) == 0
+}
 
 // text is a cell without a style.
 func text(s string) cell { return cell{{text: s}} }

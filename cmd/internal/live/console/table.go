@@ -30,20 +30,43 @@ type view struct {
 // A column of a table. Sorted is ascending, descending or empty.
 type column struct{ title, href, sorted string }
 
+// lazyRows are rows that are made when they are needed: those of a page, or all of them to filter and sort.
+type lazyRows struct {
+	count int
+	row   func(i int) []cell
+}
+
+func madeRows(rows [][]cell) lazyRows {
+	return lazyRows{len(rows), func(i int) []cell { return rows[i] }}
+}
+
+// between makes the rows from one to before another.
+func (r lazyRows) between(from, to int) [][]cell {
+	out := make([][]cell, 0, to-from)
+	for i := from; i < to; i++ {
+		out = append(out, r.row(i))
+	}
+	return out
+}
+
 // view returns a table for the address of the visit.
-func (v *visit) view(label string, columns []string, rows [][]cell) *view {
-	t := &view{label: label, name: slug(label), all: len(rows)}
+func (v *visit) view(label string, columns []string, rows lazyRows) *view {
+	t := &view{label: label, name: slug(label), all: rows.count}
 	query := v.URL.Query()
 	if query.Get("q") != "" && v.page.filter {
-		rows = slices.DeleteFunc(slices.Clone(rows), func(row []cell) bool {
-			return !slices.ContainsFunc(row, func(c cell) bool { return matches(v, c.plain()) })
-		})
+		var matching [][]cell
+		for i := range rows.count {
+			if row := rows.row(i); slices.ContainsFunc(row, func(c cell) bool { return matches(v, c.plain()) }) {
+				matching = append(matching, row)
+			}
+		}
+		rows = madeRows(matching)
 	}
 	by, _ := strings.CutPrefix(query.Get("sort"), t.name+".")
 	sorted, descending := strings.CutPrefix(by, "-")
 	for i, title := range columns {
 		c := column{title: title}
-		if v.Method == http.MethodGet && len(rows) > 1 {
+		if v.Method == http.MethodGet && rows.count > 1 {
 			next := slug(title)
 			if slug(title) == sorted {
 				c.sorted = "ascending"
@@ -52,24 +75,25 @@ func (v *visit) view(label string, columns []string, rows [][]cell) *view {
 				} else {
 					next = "-" + next
 				}
-				rows = slices.Clone(rows)
-				slices.SortStableFunc(rows, func(a, b []cell) int {
+				all := rows.between(0, rows.count)
+				slices.SortStableFunc(all, func(a, b []cell) int {
 					if descending {
 						a, b = b, a
 					}
 					return compareCells(a[i], b[i])
 				})
+				rows = madeRows(all)
 			}
 			c.href = v.address("sort", t.name+"."+next, "page", "")
 		}
 		t.columns = append(t.columns, c)
 	}
-	t.matching, t.pages = len(rows), max((len(rows)+pageRows-1)/pageRows, 1)
+	t.matching, t.pages = rows.count, max((rows.count+pageRows-1)/pageRows, 1)
 	if of, ours := strings.CutPrefix(query.Get("page"), t.name+"."); ours {
 		t.page, _ = strconv.Atoi(of) // 0 is the first too
 	}
 	t.page = min(max(t.page, 1), t.pages)
-	t.rows = rows[(t.page-1)*pageRows : min(t.page*pageRows, len(rows))]
+	t.rows = rows.between((t.page-1)*pageRows, min(t.page*pageRows, rows.count))
 	return t
 }
 

@@ -18,7 +18,7 @@ func viewOf(t *testing.T, target string) (names []string, shown *view) {
 	rows := [][]cell{
 		{text("b"), number(10), {{text: "2ms", key: "0.002"}}}, {text("a"), number(9), {{text: "1s", key: "1"}}}, {text("c<i>"), number(100), {{text: "30ms", key: "0.03"}}},
 	}
-	shown = v.view("Some Table", []string{"Name", "Pods", "Latency"}, rows)
+	shown = v.view("Some Table", []string{"Name", "Pods", "Latency"}, madeRows(rows))
 	for _, row := range shown.rows {
 		names = append(names, row[0].plain())
 	}
@@ -72,7 +72,7 @@ func TestALongTableHasPages(t *testing.T) {
 	}
 	for page, want := range map[int]string{1: "0", 2: "50", 3: "100"} {
 		v := &visit{Request: localRequest(http.MethodGet, fmt.Sprintf("/pod?page=long.%d", page), nil), Options: unreachable()}
-		shown := v.view("Long", []string{"Name"}, rows)
+		shown := v.view("Long", []string{"Name"}, madeRows(rows))
 		if shown.pages != 3 || shown.page != page || shown.rows[0][0].plain() != want {
 			t.Errorf("page %d of %d begins with %q, want %q", shown.page, shown.pages, shown.rows[0][0].plain(), want)
 		}
