@@ -3,11 +3,9 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -28,10 +26,10 @@ func showLatency(ctx context.Context, v *visit) (templ.Component, error) {
 	if counted == nil {
 		return nothing("The latency of webhooks is in the metrics of the API server, which you may not read: the right is get on the path /metrics."), nil
 	}
-	usages := counted.all()
+	usages := counted.All()
 	v.data = usages
 	b := block{
-		heading: "What API requests wait for", text: "In the order of the whole time that requests waited. " + counted.period(),
+		heading: "What API requests wait for", text: "In the order of the whole time that requests waited. " + counted.Period(),
 		columns: []string{"Name", "Kind", "Calls", "Waited in all", "Half within", "99 % within", "Refused", "Failed"},
 		empty:   "The API server has called no webhook and evaluated no policy since it started.",
 	}
@@ -49,18 +47,6 @@ func showLatency(ctx context.Context, v *visit) (templ.Component, error) {
 		}
 	}
 	return blocks(v, list), nil
-}
-
-// all are the usages, those that requests waited for most first.
-func (c *calls) all() []*callmetrics.Usage {
-	var out []*callmetrics.Usage
-	for _, u := range c.usages {
-		out = append(out, u)
-	}
-	slices.SortFunc(out, func(a, b *callmetrics.Usage) int {
-		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return out
 }
 
 // seconds is a cell with a duration.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/calls"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
@@ -64,7 +65,7 @@ type outlook struct {
 	summary                    string
 	attention, passed, skipped []doctor.Diagnosis
 	registered                 []cluster.Webhook
-	calls                      *calls
+	calls                      *calls.Counted
 }
 
 // blind reports whether the user may read next to nothing of the installation: most checks could not be made.
@@ -131,14 +132,14 @@ func checkRows(list []doctor.Diagnosis) [][]cell {
 }
 
 // callRows are the calls of registered webhooks.
-func callRows(registered []cluster.Webhook, c *calls) [][]cell {
+func callRows(registered []cluster.Webhook, c *calls.Counted) [][]cell {
 	var out [][]cell
 	for _, w := range registered {
 		link := lint.Link{Phase: lint.ValidatingWebhooks, Name: "/" + w.Name}
 		if w.Kind == "MutatingWebhookConfiguration" {
 			link.Phase = lint.MutatingWebhooks
 		}
-		out = append(out, []cell{text(w.Name), text(string(w.FailurePolicy)), c.counted(c.of(link, ""))})
+		out = append(out, []cell{text(w.Name), text(string(w.FailurePolicy)), counted(c, c.Of(link, ""))})
 	}
 	return out
 }

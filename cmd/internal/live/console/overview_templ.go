@@ -210,7 +210,7 @@ func overview(v *visit, o *outlook) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var10 string
-			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(o.calls.period())
+			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(o.calls.Period())
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview.templ`, Line: 44, Col: 23}
 			}

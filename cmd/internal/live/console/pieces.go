@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/calls"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
@@ -158,7 +159,7 @@ func whenItFails(link lint.Link) string {
 }
 
 // counted says what the API server counted for a webhook or a policy.
-func (c *calls) counted(u *callmetrics.Usage) cell {
+func counted(c *calls.Counted, u *callmetrics.Usage) cell {
 	switch {
 	case c == nil:
 		return cell{{class: "quiet", text: "unknown"}}

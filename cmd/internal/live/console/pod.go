@@ -159,7 +159,7 @@ func (v *visit) chain(ctx context.Context, e *injection.Explanation) (*admission
 	if err != nil {
 		return nil, err
 	}
-	calls, err := v.calls(ctx)
+	counters, err := v.calls(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -173,14 +173,14 @@ func (v *visit) chain(ctx context.Context, e *injection.Explanation) (*admission
 			continue
 		}
 		out.links = append(out.links, link)
-		class, u := "", calls.of(link, "CREATE")
+		class, u := "", counters.Of(link, "CREATE")
 		if link.Answer == lint.Refused {
 			class = "fix"
 		}
-		out.stations = append(out.stations, calls.station(&link, u, class))
+		out.stations = append(out.stations, station(counters, &link, u, class))
 		out.rows = append(out.rows, []cell{
 			text(link.Name), text(string(link.Phase)), {{text: string(link.Answer)}, {class: "quiet", text: link.Why}},
-			text(whenItFails(link)), calls.counted(u),
+			text(whenItFails(link)), counted(counters, u),
 		})
 	}
 	return out, nil

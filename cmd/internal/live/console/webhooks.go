@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/calls"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
@@ -24,73 +25,18 @@ func showWebhooks(ctx context.Context, v *visit) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls, err := v.calls(ctx)
+	counted, err := v.calls(ctx)
 	if err != nil {
 		return nil, err
 	}
 	v.data = listing
-	return webhooks(v, listing, calls), nil
+	return webhooks(v, listing, counted), nil
 }
 
-// calls are what the API server that answered counted, by kind and name. They are nil if the user may not
-// read that.
-type calls struct {
-	since  time.Time
-	usages map[string]*callmetrics.Usage
-}
-
-func (v *visit) calls(ctx context.Context) (*calls, error) {
-	counters, err := callmetrics.Read(ctx, v.cluster.Client.Discovery().RESTClient())
-	if err != nil {
-		return nil, v.hide("get the metrics of the API server: calls and latency", err)
-	}
-	usages, err := callmetrics.Usages(nil, counters)
-	if err != nil {
-		return nil, err
-	}
-	out := &calls{counters.Started(), map[string]*callmetrics.Usage{}}
-	for _, u := range usages {
-		out.usages[u.Kind+"/"+u.Name] = u
-	}
-	return out, nil
-}
-
-// kindsOfPhase are the kinds of usages.
-var kindsOfPhase = map[lint.Phase]string{
-	lint.MutatingPolicies: callmetrics.MutatingPolicy, lint.MutatingWebhooks: callmetrics.Mutating,
-	lint.ValidatingPolicies: callmetrics.ValidatingPolicy, lint.ValidatingWebhooks: callmetrics.Validating,
-}
-
-// of returns what was counted for a webhook or a policy, or nil. The API server counts webhooks by name,
-// whatever their configuration, and policies without their bindings. An operation, such as CREATE, counts
-// apart where the API server does.
-func (c *calls) of(link lint.Link, operation string) *callmetrics.Usage {
-	if c == nil {
-		return nil
-	}
-	policy, webhook, _ := strings.Cut(link.Name, "/")
-	name := webhook
-	if link.Phase == lint.MutatingPolicies || link.Phase == lint.ValidatingPolicies {
-		name = policy
-	}
-	sum := c.usages[kindsOfPhase[link.Phase]+"/"+name]
-	if sum == nil || operation == "" || len(sum.Operations) == 0 {
-		return sum
-	}
-	for _, u := range sum.Operations {
-		if u.Operation == operation {
-			return u
-		}
-	}
-	return nil
-}
-
-// period says since when calls are counted.
-func (c *calls) period() string {
-	if c == nil {
-		return ""
-	}
-	return "Calls are counted since the API server that answered started, at " + c.since.Format(timeFormat) + "."
+// calls are what the API server counted. They are nil if the user may not read that.
+func (v *visit) calls(ctx context.Context) (*calls.Counted, error) {
+	counted, err := calls.Read(ctx, v.cluster.Client.Discovery().RESTClient())
+	return counted, v.hide("get the metrics of the API server: calls and latency", err)
 }
 
 // expiry is the day when the CA of a webhook expires.
@@ -116,13 +62,13 @@ func severityClass(s lint.Severity) string {
 func phaseTitle(p lint.Phase) string { return strings.ToUpper(string(p[:1])) + string(p[1:]) }
 
 // webhookRows are the webhooks or policies of a phase, in order.
-func webhookRows(l *inspect.Listing, phase lint.Phase, c *calls) [][]cell {
+func webhookRows(l *inspect.Listing, phase lint.Phase, c *calls.Counted) [][]cell {
 	var out [][]cell
 	for _, link := range l.Links {
 		if link.Phase == phase {
 			out = append(out, []cell{
 				{{text: link.Configuration}, {class: "quiet", text: link.Entry}, {class: "code", text: link.Server}},
-				{{text: whenItFails(link.Link)}}, c.counted(c.of(link.Link, "")), {{text: expiry(link)}}, findingPieces(link.Findings),
+				{{text: whenItFails(link.Link)}}, counted(c, c.Of(link.Link, "")), {{text: expiry(link)}}, findingPieces(link.Findings),
 			})
 		}
 	}
@@ -130,7 +76,7 @@ func webhookRows(l *inspect.Listing, phase lint.Phase, c *calls) [][]cell {
 }
 
 // pathOf draws all webhooks and policies of the cluster.
-func pathOf(l *inspect.Listing, c *calls) string {
+func pathOf(l *inspect.Listing, c *calls.Counted) string {
 	var list []draw.Stage
 	for _, phase := range lint.Phases() {
 		stage := stageOf(phase)
@@ -142,7 +88,7 @@ func pathOf(l *inspect.Listing, c *calls) string {
 						class = severityClass(f.Severity)
 					}
 				}
-				stage.Stations = append(stage.Stations, c.station(&link.Link, c.of(link.Link, ""), class))
+				stage.Stations = append(stage.Stations, station(c, &link.Link, c.Of(link.Link, ""), class))
 			}
 		}
 		list = append(list, stage)
@@ -156,7 +102,7 @@ func stageOf(phase lint.Phase) draw.Stage {
 }
 
 // station draws a webhook or a policy with what the API server counted.
-func (c *calls) station(link *lint.Link, u *callmetrics.Usage, class string) draw.Station {
+func station(c *calls.Counted, link *lint.Link, u *callmetrics.Usage, class string) draw.Station {
 	_, name, _ := strings.Cut(link.Name, "/")
 	s := draw.Station{Name: cmp.Or(name, link.Name), Note: whenItFails(*link), Class: class, Reinvoked: link.Reinvoked}
 	if u != nil && u.Calls > 0 {

@@ -83,7 +83,7 @@ func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes i
 }
 
 func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*everywhere, error) {
-	out := &everywhere{podDefaults: map[string][]*manifest.Object{}, labels: map[string]labels.Set{}}
+	out := &everywhere{podDefaults: map[string][]*manifest.Object{}, labels: map[string]labels.Set{}, notes: notes}
 	objects, err := c.List(ctx, CollectionOf(false, ""))
 	switch {
 	case apierrors.IsNotFound(err):
@@ -111,7 +111,6 @@ func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*
 	if out.exemptions, err = exemptions.Read(ctx, c, "", notes); err != nil {
 		return nil, err
 	}
-	out.notes = notes
 	out.stable, err = readStable(ctx, c, notes, "", revision.AllNamespaces)
 	return out, err
 }
@@ -151,13 +150,13 @@ func (f *fleet) in(ctx context.Context, namespace string) (*judged, error) {
 
 // judge returns the findings about a pod.
 func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Finding, error) {
-	owner := metav1.GetControllerOf(pod)
 	var one class
+	owner := metav1.GetControllerOf(pod)
 	if owner != nil { // no other pod is like one without
 		one = class{pod.Namespace, string(owner.UID), store.NewFacts(pod.Labels, pod.Annotations)}
-		if found, known := f.findings[one]; known {
-			return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
-		}
+	}
+	if found, known := f.findings[one]; known {
+		return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
 	}
 	here, err := f.in(ctx, pod.Namespace)
 	if err != nil {
@@ -177,13 +176,11 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 	}
 	if len(found) > 0 { // otherwise nobody needs to know
 		is, err := f.asked.About(ctx, pod)
+		if err == nil && !is {
+			found, err = judge(true)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if !is {
-			if found, err = judge(true); err != nil {
-				return nil, err
-			}
 		}
 	}
 	if owner != nil {
