@@ -139,9 +139,13 @@ func (f *Finished) devices(t *podstate.Container) {
 	if len(devices) == 0 {
 		return
 	}
-	paths, mounted := map[string]plan.Item{}, map[string]plan.Item{} // mounts, by path and by volume
+	paths, mounted := map[string]plan.Item{}, map[string]plan.Item{} // mounts by path, and the first by volume
 	for _, mount := range t.VolumeMounts.All() {
-		paths[mount.Key], mounted[string(plan.MemberText("name")(mount.Value))] = mount, mount
+		paths[mount.Key] = mount
+		name := string(plan.MemberText("name")(mount.Value))
+		if known, twice := mounted[name]; !twice || earlier(t.Since(mount.Origin), t.Since(known.Origin)) {
+			mounted[name] = mount
+		}
 	}
 	attached := map[string]plan.Item{}
 	for _, device := range devices {
