@@ -211,13 +211,13 @@ func agrees(want, have reflect.Value) bool {
 func (t *turn) capabilities(path, container string, into **corev1.Capabilities, want *corev1.Capabilities) {
 	have := ptr.Deref(*into, corev1.Capabilities{})
 	*into = &have
-	without := func(wanted, opposite []corev1.Capability) []corev1.Capability {
+	without := func(wanted, opposite []corev1.Capability, list string) []corev1.Capability {
 		return only(wanted, func(c corev1.Capability) bool {
-			return !slices.Contains(opposite, c) || t.conflict(path+" "+string(c), container, false, false)
+			return !slices.Contains(opposite, c) || t.conflict(path+list+" "+string(c), container, false, false)
 		})
 	}
-	t.merge(path+".Add", container, &have.Add, without(want.Add, have.Drop))
-	t.merge(path+".Drop", container, &have.Drop, without(want.Drop, have.Add))
+	t.merge(path+".Add", container, &have.Add, without(want.Add, have.Drop, ".Drop"))
+	t.merge(path+".Drop", container, &have.Drop, without(want.Drop, have.Add, ".Add"))
 }
 
 // narrow adds each wanted term to each of the pod's, which are alternatives, unless that has all that one of them asks for.
@@ -248,7 +248,10 @@ func (t *turn) resources(c *corev1.Container) {
 		requests := t.quantity("request", name, c.Name, have.Requests, want.Requests)
 		limits := t.quantity("limit", name, c.Name, have.Limits, want.Limits)
 		request, limit := requests[name], limits[name]
-		if _, limited := limits[name]; limited && request.Cmp(limit) > 0 {
+		_, limited := limits[name]
+		replaced := t.replacedQuantity("request", name, c, have.Requests, want.Requests) && !limit.Equal(have.Limits[name]) ||
+			t.replacedQuantity("limit", name, c, have.Limits, want.Limits) && !request.Equal(have.Requests[name])
+		if limited && request.Cmp(limit) > 0 || replaced {
 			t.warn(t.object, "Resources "+string(name)+" of container "+c.Name, "skipped")
 			continue
 		}
@@ -261,17 +264,40 @@ func (t *turn) quantity(kind string, name corev1.ResourceName, container string,
 	h, has := have[name]
 	w, wants := want[name]
 	e := element(kind+" "+string(name), container)
-	// "LimitRanger plugin set: cpu, memory request for container main; cpu limit for init container setup"
-	_, note, _ := strings.Cut(t.Pod.Annotations["kubernetes.io/limit-ranger"], ": ")
-	filledIn := slices.ContainsFunc(strings.Split(note, "; "), func(part string) bool {
-		names, rest, _ := strings.Cut(part, " "+kind+" for ")
-		return strings.HasSuffix(rest, "container "+container) && slices.Contains(strings.Split(names, ", "), string(name))
-	})
-	if !wants || has && !h.Equal(w) && (!filledIn || t.from[e] != nil) {
+	if !wants || has && !h.Equal(w) && (!t.filledIn(kind, name, container) || t.from[e] != nil) {
 		return have
 	}
 	t.from[e] = t.object
 	return merged(have, corev1.ResourceList{name: w})
+}
+
+// filledIn reports whether a LimitRange set a request or limit:
+// "LimitRanger plugin set: cpu, memory request for container main; cpu limit for init container setup".
+func (r Request) filledIn(kind string, name corev1.ResourceName, container string) bool {
+	_, note, _ := strings.Cut(r.Pod.Annotations["kubernetes.io/limit-ranger"], ": ")
+	return slices.ContainsFunc(strings.Split(note, "; "), func(part string) bool {
+		names, rest, _ := strings.Cut(part, " "+kind+" for ")
+		return strings.HasSuffix(rest, "container "+container) && slices.Contains(strings.Split(names, ", "), string(name))
+	})
+}
+
+// replacedQuantity reports whether the object was tried before, and a later one has replaced a value since that a LimitRange
+// had filled in, and with which its own went together then or not.
+func (t *turn) replacedQuantity(kind string, name corev1.ResourceName, c *corev1.Container, have, want corev1.ResourceList) bool {
+	_, wants := want[name]
+	if wants || !t.marked(t.object) || t.mandatory() && !t.applied(t.object) || !t.filledIn(kind, name, c.Name) {
+		return false
+	}
+	return slices.ContainsFunc(t.fold.objects[slices.Index(t.fold.objects, t.object)+1:], func(later *object) bool {
+		list := ptr.Deref(later.Resources, corev1.ResourceRequirements{}).Requests
+		if kind == "limit" {
+			list = ptr.Deref(later.Resources, corev1.ResourceRequirements{}).Limits
+		}
+		value, is := list[name]
+		now, has := have[name]
+		reached := (&turn{t.fold, later, later.PodDefaultSpec.DeepCopy()}).everyContainer(t.MeshContainers, true)
+		return is && has && value.Equal(now) && slices.Contains(reached, c)
+	})
 }
 
 // merged returns both maps; b has the last word.

@@ -92,11 +92,14 @@ func refuses(policy kubeflowv1alpha1.ConflictPolicy) bool {
 // Anyone can write a mark. A user who may exclude the pod gains nothing by it; where
 // exclusion is not allowed, a mark excuses nothing.
 func (ar *arbiter) changedSince(c *plan.Plan) bool {
-	mark, marked := ar.Pod.Annotations.Lookup(c.MarkKey)
-	if !c.AllowExclude() && marked && ar.Pod.Past(&ar.Pod.Bounds).Came(c.MarkKey) {
-		return false
-	}
-	return marked && !c.WroteAs(mark, ar.Pod.Past(&ar.Pod.Bounds).Revisions[c.Decision()])
+	mark, _ := ar.Pod.Annotations.Lookup(c.MarkKey)
+	return ar.triedBefore(c) && !c.WroteAs(mark, ar.Pod.Past(&ar.Pod.Bounds).Revisions[c.Decision()])
+}
+
+// triedBefore reports whether the pod has a mark of the object that may count: where exclusion is not
+// allowed, one of an earlier call for the same request.
+func (ar *arbiter) triedBefore(c *plan.Plan) bool {
+	return ar.Pod.Annotations.Has(c.MarkKey) && (c.AllowExclude() || !ar.Pod.Past(&ar.Pod.Bounds).Came(c.MarkKey))
 }
 
 // disagree settles a disagreement between wanted and the existing element other.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -38,13 +39,28 @@ func (ad *adder) addResources(t *podstate.Container, c *plan.Plan) {
 			opposite = "limits"
 		}
 		if other, ok := t.Quantity(opposite, wanted.Name); ok && !ad.replacedBy(t, c, opposite, wanted.Name) {
-			if compared := wanted.Parsed.Cmp(other); wanted.List == "requests" && compared > 0 || wanted.List == "limits" && compared < 0 {
+			compared := wanted.Parsed.Cmp(other)
+			if wanted.List == "requests" && compared > 0 || wanted.List == "limits" && compared < 0 || ad.loweredSince(t, c, opposite, wanted.Name, other) {
 				ad.warn("%s: %s of %s of container %s left out: the request would be larger than the limit", c, wanted.List, wanted.Name, t.Name)
 				continue
 			}
 		}
 		t.Set(&podstate.HeldValue{Tokens: tokens, Value: wanted.Value, Origin: c})
 	}
+}
+
+// loweredSince reports whether an earlier call has tried c, and a later object wants the quantity that
+// the container has and a LimitRange had filled in: then c found another one, which left its own out.
+func (ad *adder) loweredSince(t *podstate.Container, c *plan.Plan, list, name string, have resource.Quantity) bool {
+	if !ad.triedBefore(c) || !ad.Pod.LimitRanged(t, list, name) {
+		return false
+	}
+	return slices.ContainsFunc(ad.Applied[ad.index+1:], func(later *plan.Plan) bool {
+		ad.Pod.Bounds.Did(len(later.Resources) / 4)
+		return ad.picks(later, t, ad.mesh) && slices.ContainsFunc(later.Resources, func(q plan.Quantity) bool {
+			return q.List == list && q.Name == name && q.Parsed.Cmp(have) == 0
+		})
+	})
 }
 
 // warnOfSeveral warns if several containers of the pod now get a resource that cannot
