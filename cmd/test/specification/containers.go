@@ -109,10 +109,10 @@ func containers(pod *corev1.Pod) (result []*corev1.Container) {
 
 // addContainers adds the object's containers. A container of the name in the other list is a conflict that nothing resolves.
 func (t *turn) addContainers() {
-	add := func(path string, list *[]corev1.Container, other []corev1.Container, wanted []corev1.Container) {
+	add := func(path, otherPath string, list *[]corev1.Container, other []corev1.Container, wanted []corev1.Container) {
 		for _, c := range wanted {
 			if slices.ContainsFunc(other, named(c.Name)) {
-				t.conflict(path+" "+c.Name, "", false, false)
+				t.conflict(otherPath+" "+c.Name, "", false, false)
 				continue
 			}
 			before, isNew := text(*list), !slices.ContainsFunc(*list, named(c.Name))
@@ -122,8 +122,8 @@ func (t *turn) addContainers() {
 			}
 		}
 	}
-	add("InitContainers", &t.pod.Spec.InitContainers, t.pod.Spec.Containers, t.spec.InitContainers)
-	add("Sidecars", &t.pod.Spec.Containers, t.pod.Spec.InitContainers, t.spec.Sidecars)
+	add("InitContainers", "Sidecars", &t.pod.Spec.InitContainers, t.pod.Spec.Containers, t.spec.InitContainers)
+	add("Sidecars", "InitContainers", &t.pod.Spec.Containers, t.pod.Spec.InitContainers, t.spec.Sidecars)
 }
 
 // finish settles at the end what does not depend on the order of objects.

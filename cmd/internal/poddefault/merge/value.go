@@ -34,6 +34,7 @@ func (ad *adder) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Pla
 		case f.Rule.Command && c.Policy == "":
 			ad.warn("%s did not set %s: %s did before", c, at, earlier.Origin)
 		case earlier.There && ad.excused(c, f.Rule.Policy(c), at): // the other object wants what the pod has
+		case earlier.There && f.Rule.Policy(c) == kubeflowv1alpha1.ConflictOverride && c.Policy != "" && since():
 		case c.Policy == "" && f.Rule.Unwritten == kubeflowv1alpha1.ConflictOverride:
 			ad.warn("%s set %s over that of %s", c, at, earlier.Origin)
 			h.Change(earlier, f, c, satisfied)
