@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/rollouts"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/config/crd"
@@ -162,11 +164,34 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 	if p := get().Spec.Rollout.Promotion; p == nil || p.Revision != names["two"] || p.Step != nil {
 		t.Errorf("full promotion: %+v", p)
 	}
-	// The controller may write the status between the read and the write, and nobody the spec.
 	c, err := cluster.New(config, "default")
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Somebody who may write the status of PodDefaults cannot hide a rollout, nor pretend one.
+	now := func() (shown string) {
+		t.Helper()
+		state, err := rollouts.Read(t.Context(), c, "proxy", false, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range state.Revisions {
+			shown += r.Title() + "\n"
+		}
+		return shown + fmt.Sprintln(state.Current, state.Stable, state.Step, state.Aborted, state.InProgress()) + on(0, "rollout", "status", "poddefault/proxy")
+	}
+	genuine := now()
+	has(genuine, short("two")+" "+short("one"), "1 false true", "step 1 of 2")
+	for _, status := range []string{
+		fmt.Sprintf(`{"currentRevision":%q,"rollout":null}`, names["one"]),
+		fmt.Sprintf(`{"currentRevision":%q,"rollout":{"stableRevision":%q,"step":2}}`, names["two"], strings.Repeat("ab", 16)),
+		fmt.Sprintf(`{"currentRevision":%q,"rollout":{"stableRevision":%q,"step":0}}`, strings.Repeat("cd", 16), names["two"]),
+	} {
+		if patch(`{"status":%s}`, status); now() != genuine {
+			t.Errorf("status %s: shown is\n%s\nand was\n%s", status, now(), genuine)
+		}
+	}
+	// The controller may write the status between the read and the write, and nobody the spec.
 	read, err := injection.ReadRevised(t.Context(), c, "proxy", false)
 	if err != nil {
 		t.Fatal(err)

@@ -84,9 +84,9 @@ func ReadRevised(ctx context.Context, c *cluster.Cluster, name string, ofCluster
 	o, err := c.Get(ctx, r.path)
 	switch {
 	case apierrors.IsNotFound(err) && ofCluster:
-		return nil, fmt.Errorf("there is no ClusterPodDefault %s: see --context", name)
+		return nil, fmt.Errorf("there is no ClusterPodDefault %s: see --context: %w", name, err)
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no PodDefault %s in the namespace %s: see --namespace and --context", name, c.Namespace)
+		return nil, fmt.Errorf("there is no PodDefault %s in the namespace %s: see --namespace and --context: %w", name, c.Namespace, err)
 	case err != nil:
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func ReadRevised(ctx context.Context, c *cluster.Cluster, name string, ofCluster
 		return nil, fmt.Errorf("%s: %w", r.compiled, err)
 	}
 	var all []*revision.Record
-	if err := revisionsOf(c).EachOf(ctx, r.Namespace, name, func(one *revision.Record) { all = append(all, one) }); err != nil {
+	if err := revisionsOf(c).EachOf(ctx, r.Namespace, name, func(one *revision.Record) { all = append(all, one) }); err != nil && !apierrors.IsNotFound(err) { // a cluster with Kubeflow's definition alone has none
 		return nil, fmt.Errorf("%s: %w", r.compiled, err)
 	}
 	set := &revision.Set{}
@@ -332,6 +332,9 @@ func (r *Revised) send(ctx context.Context, path string, value any) error {
 	}
 	return request.Do(ctx).Error()
 }
+
+// Rollout returns spec.rollout, or nil. It must not be changed.
+func (r *Revised) Rollout() *kubeflowv1alpha1.Rollout { return r.spec.Rollout }
 
 // Title names the object in messages.
 func (r *Revised) Title() string { return r.compiled.String() }

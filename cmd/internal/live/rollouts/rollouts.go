@@ -6,7 +6,6 @@ package rollouts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
@@ -125,62 +123,50 @@ func (s *State) Title() string {
 	return s.Kind + " " + s.Namespace + "/" + s.Name
 }
 
-// Read reads the state of a PodDefault in the cluster's namespace, or of a ClusterPodDefault.
+// Read reads the state of a PodDefault in the cluster's namespace, or of a ClusterPodDefault. Where its rollout is
+// comes from verified revisions: what somebody writes into its status changes nothing but the message of
+// RolloutHealthy.
 func Read(ctx context.Context, c *cluster.Cluster, name string, ofCluster bool, notes io.Writer) (*State, error) {
-	s := &State{Kind: kubeflowv1alpha1.PodDefaultKind, Namespace: c.Namespace, Name: name}
-	if ofCluster {
-		s.Kind, s.Namespace = "ClusterPodDefault", ""
-	}
-	object, err := c.Get(ctx, injection.CollectionOf(ofCluster, c.Namespace)+"/"+name)
+	r, err := injection.ReadRevised(ctx, c, name, ofCluster)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Title(), err)
+		return nil, err
 	}
-	var body kubeflowv1alpha1.PodDefault // a ClusterPodDefault has the same fields of a rollout
-	if err := json.Unmarshal(object.Raw, &body); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Title(), err)
+	now := r.RolloutState()
+	s := &State{
+		Kind: kubeflowv1alpha1.PodDefaultKind, Namespace: r.Namespace, Name: name,
+		Current: revision.Short(now.Revision), Stable: revision.Short(now.Stable), Step: int32(now.Step), //nolint:gosec // the schema limits it
+		Aborted: now.Aborted(), Failing: now.Unhealthy,
 	}
-	s.rollout(&body)
-	var all []*revision.Record
-	if err := revision.NewClient(c.Client.Discovery().RESTClient()).EachOf(ctx, s.Namespace, name, func(r *revision.Record) { all = append(all, r) }); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("revisions of %s: %w", s.Title(), err)
+	if ofCluster {
+		s.Kind = "ClusterPodDefault"
 	}
-	usable, refused := revision.Of(revision.Owner{Namespace: s.Namespace, UID: body.UID}, all)
-	for _, r := range refused {
-		manifest.Note(notes, "note: %s is ignored: %v", r, r.Problem)
+	if rollout := r.Rollout(); rollout != nil {
+		s.Paused, s.Steps = rollout.Paused, stepsOf(rollout)
+	}
+	for _, one := range r.Refused {
+		manifest.Note(notes, "note: %s is ignored: %v", one, one.Problem)
 	}
 	err = s.carriers(ctx, c)
 	if s.PodsHidden = apierrors.IsForbidden(err); err != nil && !s.PodsHidden {
 		return nil, err
 	}
-	for i, r := range usable {
-		one := Revision{Number: r.Number, Name: revision.Short(r.Name), Created: r.Created.UTC()}
-		if i+1 < len(usable) {
-			one.Changes = Changes(usable[i+1].Meaning, r.Meaning)
+	for i, one := range r.Revisions {
+		shown := Revision{Number: one.Number, Name: revision.Short(one.Name), Created: one.Created.UTC()}
+		if i+1 < len(r.Revisions) {
+			shown.Changes = Changes(r.Revisions[i+1].Meaning, one.Meaning)
 		}
 		for _, p := range s.Pods {
-			if p.Revision == one.Name {
-				one.Pods++
+			if p.Revision == shown.Name {
+				shown.Pods++
 			}
 		}
-		s.Revisions = append(s.Revisions, one)
+		s.Revisions = append(s.Revisions, shown)
 	}
 	return s, nil
 }
 
-// rollout reads the state of the rollout from the object.
-func (s *State) rollout(o *kubeflowv1alpha1.PodDefault) {
-	s.Current = revision.Short(o.Status.CurrentRevision)
-	if c := apimeta.FindStatusCondition(o.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy); c != nil && c.Status == metav1.ConditionFalse {
-		s.Failing = c.Message
-	}
-	if o.Spec.Rollout == nil {
-		return
-	}
-	s.Paused, s.Aborted = o.Spec.Rollout.Paused, o.Spec.Rollout.AbortedRevision != "" && o.Spec.Rollout.AbortedRevision == o.Status.CurrentRevision
-	if r := o.Status.Rollout; r != nil {
-		s.Stable, s.Step = revision.Short(r.StableRevision), r.Step
-	}
-	for _, step := range o.Spec.Rollout.Steps {
+func stepsOf(rollout *kubeflowv1alpha1.Rollout) (steps []Step) {
+	for _, step := range rollout.Steps {
 		one := Step{Percent: 100}
 		if step.Percent != nil {
 			one.Percent = *step.Percent
@@ -198,8 +184,9 @@ func (s *State) rollout(o *kubeflowv1alpha1.PodDefault) {
 			texts = append(texts, "until promoted")
 		}
 		one.Text = strings.Join(texts, ", ")
-		s.Steps = append(s.Steps, one)
+		steps = append(steps, one)
 	}
+	return steps
 }
 
 // carriers reads the pods that carry the object and have not ended.
