@@ -3,9 +3,11 @@
 package validate
 
 import (
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -60,3 +62,84 @@ func checkNodeTerm(c *checker, at *field.Path, term *corev1.NodeSelectorTerm) {
 // MaxNodeTerms limits the terms of one object, and the product when several objects
 // have several terms each.
 const MaxNodeTerms = 100
+
+func checkToleration(c *checker, at *field.Path, t *corev1.Toleration) {
+	if t.Key == "" && t.Operator != corev1.TolerationOpExists {
+		c.invalid(at.Child("operator"), t.Operator, "must be Exists without a key")
+	}
+	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+		c.invalid(at.Child("effect"), t.Effect, "must be NoExecute beside tolerationSeconds")
+	}
+	at = at.Child("value")
+	switch t.Operator {
+	case corev1.TolerationOpEqual, "":
+		c.invalidEach(at, t.Value, validation.IsValidLabelValue(t.Value))
+	case corev1.TolerationOpExists:
+		if t.Value != "" {
+			c.invalid(at, t.Value, "may not be set beside the operator Exists")
+		}
+	case corev1.TolerationOpLt, corev1.TolerationOpGt:
+		if number, err := strconv.ParseInt(t.Value, 10, 64); err != nil || strconv.FormatInt(number, 10) != t.Value {
+			c.invalid(at, t.Value, "must be a whole number")
+		}
+	}
+}
+
+func checkSpread(c *checker, at *field.Path, t *corev1.TopologySpreadConstraint) {
+	if t.MinDomains != nil && t.WhenUnsatisfiable != corev1.DoNotSchedule {
+		c.invalid(at.Child("minDomains"), *t.MinDomains, "whenUnsatisfiable must be DoNotSchedule")
+	}
+	c.labelKeys(at.Child("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector, true)
+}
+
+// labelKeys checks label keys whose values a term takes from the pod.
+func (c *checker) labelKeys(at *field.Path, keys []string, selector *metav1.LabelSelector, distinct bool) {
+	if len(keys) > 0 && selector == nil {
+		c.invalid(at, keys, "may be set beside a labelSelector alone")
+		return
+	}
+	for i, key := range keys {
+		if !distinct {
+			break
+		}
+		_, taken := selector.MatchLabels[key]
+		if taken || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == key }) {
+			c.invalid(at.Index(i), key, "is in labelSelector too")
+		}
+	}
+}
+
+func checkPodTerm(c *checker, at *field.Path, t *corev1.PodAffinityTerm) {
+	c.labelKeys(at.Child("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector, true)
+	c.labelKeys(at.Child("mismatchLabelKeys"), t.MismatchLabelKeys, t.LabelSelector, false)
+	for i, key := range t.MatchLabelKeys {
+		if slices.Contains(t.MismatchLabelKeys, key) {
+			c.invalid(at.Child("matchLabelKeys").Index(i), key, "is in mismatchLabelKeys too")
+		}
+	}
+}
+
+func checkNodeSelector(c *checker, at *field.Path, s *corev1.NodeSelector) {
+	selects := func(term corev1.NodeSelectorTerm) bool { return len(term.MatchExpressions)+len(term.MatchFields) > 0 }
+	at = at.Child("nodeSelectorTerms")
+	if len(s.NodeSelectorTerms) > 0 && !slices.ContainsFunc(s.NodeSelectorTerms, selects) {
+		c.required(at, "a term without expressions selects no node, so that no pod could run anywhere")
+	}
+	for i := range s.NodeSelectorTerms {
+		for j, r := range s.NodeSelectorTerms[i].MatchExpressions {
+			for k, value := range r.Values {
+				c.invalidEach(at.Index(i).Child("matchExpressions").Index(j).Child("values").Index(k), value, validation.IsValidLabelValue(value))
+			}
+		}
+	}
+}
+
+func checkHostAlias(c *checker, at *field.Path, a *corev1.HostAlias) {
+	if a.IP != "" { // the table checks it
+		c.ip(at.Child("ip"), a.IP)
+	}
+}
+
+func (c *checker) ip(at *field.Path, ip string) {
+	c.errs = append(c.errs, validation.IsValidIPForLegacyField(at, ip, true, nil)...)
+}
