@@ -16,7 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-func checkContainer(c *checker, at *field.Path, t *corev1.Container) {
+func checkContainer(c *typeChecker, at *field.Path, t *corev1.Container) {
 	distinct(c, at.Child("volumeMounts"), "mountPath", t.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath })
 	distinct(c, at.Child("volumeDevices"), "devicePath", t.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.DevicePath })
 	distinct(c, at.Child("volumeDevices"), "name", t.VolumeDevices, func(d *corev1.VolumeDevice) string { return d.Name })
@@ -55,7 +55,7 @@ func checkContainer(c *checker, at *field.Path, t *corev1.Container) {
 
 // distinct reports elements with the key of an earlier one, in lists that pods take
 // unchanged.
-func distinct[T any](c *checker, path *field.Path, keyField string, list []T, key func(*T) string) {
+func distinct[T any](c *typeChecker, path *field.Path, keyField string, list []T, key func(*T) string) {
 	seen := make(map[string]bool, len(list))
 	for i := range list {
 		k := key(&list[i])
@@ -68,7 +68,7 @@ func distinct[T any](c *checker, path *field.Path, keyField string, list []T, ke
 
 // mountsAndDevices checks one container's mounts and devices, which share paths and
 // volumes.
-func (c *checker) mountsAndDevices(at *field.Path, mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
+func (c *typeChecker) mountsAndDevices(at *field.Path, mounts []corev1.VolumeMount, devices []corev1.VolumeDevice) {
 	if len(devices) == 0 {
 		return
 	}
@@ -90,7 +90,7 @@ func (c *checker) mountsAndDevices(at *field.Path, mounts []corev1.VolumeMount, 
 // checkResources checks compute resources. A name without a domain must be known to
 // Kubernetes. A name with a domain is an extended resource, counted in whole numbers,
 // whose request equals its limit.
-func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) {
+func checkResources(c *typeChecker, at *field.Path, r *corev1.ResourceRequirements) {
 	hugePages, cpuOrMemory := false, false
 	for _, list := range []struct {
 		field  string
@@ -128,7 +128,7 @@ func checkResources(c *checker, at *field.Path, r *corev1.ResourceRequirements) 
 	}
 }
 
-func (c *checker) resource(at *field.Path, name corev1.ResourceName, quantity resource.Quantity) {
+func (c *typeChecker) resource(at *field.Path, name corev1.ResourceName, quantity resource.Quantity) {
 	text := string(name)
 	if problems := validation.IsQualifiedName(text); len(problems) > 0 {
 		c.invalidEach(at, text, problems)
@@ -152,7 +152,7 @@ func (c *checker) resource(at *field.Path, name corev1.ResourceName, quantity re
 	}
 }
 
-func (c *checker) portNumberOrName(at *field.Path, port intstr.IntOrString) {
+func (c *typeChecker) portNumberOrName(at *field.Path, port intstr.IntOrString) {
 	if port.Type == intstr.Int {
 		c.invalidEach(at, port.IntValue(), validation.IsValidPortNum(port.IntValue()))
 	} else {
@@ -160,7 +160,7 @@ func (c *checker) portNumberOrName(at *field.Path, port intstr.IntOrString) {
 	}
 }
 
-func checkHTTPGet(c *checker, at *field.Path, a *corev1.HTTPGetAction) {
+func checkHTTPGet(c *typeChecker, at *field.Path, a *corev1.HTTPGetAction) {
 	c.portNumberOrName(at.Child("port"), a.Port)
 	if a.Protocol != nil && *a.Protocol == corev1.HTTPProtocolHTTP2 {
 		if a.Scheme == corev1.URISchemeHTTPS {
@@ -172,6 +172,6 @@ func checkHTTPGet(c *checker, at *field.Path, a *corev1.HTTPGetAction) {
 	}
 }
 
-func checkTCPSocket(c *checker, at *field.Path, a *corev1.TCPSocketAction) {
+func checkTCPSocket(c *typeChecker, at *field.Path, a *corev1.TCPSocketAction) {
 	c.portNumberOrName(at.Child("port"), a.Port)
 }

@@ -275,7 +275,7 @@ func planOf(t reflect.Type, outer map[string]fieldRule) *typePlan {
 }
 
 // fields checks a struct and everything below it.
-func (c *checker) fields(plan *typePlan, v reflect.Value, at *field.Path) {
+func (c *typeChecker) fields(plan *typePlan, v reflect.Value, at *field.Path) {
 	var set []string
 	for i := range plan.fields {
 		p := &plan.fields[i]
@@ -329,7 +329,7 @@ func (p *typePlan) groupRule() string {
 	return "only one may be set of " + strings.Join(names, ", ")
 }
 
-func (c *checker) below(plan *typePlan, v reflect.Value, at *field.Path) {
+func (c *typeChecker) below(plan *typePlan, v reflect.Value, at *field.Path) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -345,7 +345,7 @@ func (c *checker) below(plan *typePlan, v reflect.Value, at *field.Path) {
 }
 
 // field checks one value, or the elements of a list.
-func (c *checker) field(rule *fieldRule, v reflect.Value, at *field.Path) {
+func (c *typeChecker) field(rule *fieldRule, v reflect.Value, at *field.Path) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {

@@ -20,7 +20,7 @@ func (c *checker) scheduling(path *field.Path) {
 	})
 }
 
-func checkNodeTerm(c *checker, at *field.Path, term *corev1.NodeSelectorTerm) {
+func checkNodeTerm(c *typeChecker, at *field.Path, term *corev1.NodeSelectorTerm) {
 	for i, r := range term.MatchExpressions {
 		at := at.Child("matchExpressions").Index(i)
 		if r.Key != "" {
@@ -63,7 +63,7 @@ func checkNodeTerm(c *checker, at *field.Path, term *corev1.NodeSelectorTerm) {
 // have several terms each.
 const MaxNodeTerms = 100
 
-func checkToleration(c *checker, at *field.Path, t *corev1.Toleration) {
+func checkToleration(c *typeChecker, at *field.Path, t *corev1.Toleration) {
 	if t.Key == "" && t.Operator != corev1.TolerationOpExists {
 		c.invalid(at.Child("operator"), t.Operator, "must be Exists without a key")
 	}
@@ -85,7 +85,7 @@ func checkToleration(c *checker, at *field.Path, t *corev1.Toleration) {
 	}
 }
 
-func checkSpread(c *checker, at *field.Path, t *corev1.TopologySpreadConstraint) {
+func checkSpread(c *typeChecker, at *field.Path, t *corev1.TopologySpreadConstraint) {
 	if t.MinDomains != nil && t.WhenUnsatisfiable != corev1.DoNotSchedule {
 		c.invalid(at.Child("minDomains"), *t.MinDomains, "whenUnsatisfiable must be DoNotSchedule")
 	}
@@ -93,7 +93,7 @@ func checkSpread(c *checker, at *field.Path, t *corev1.TopologySpreadConstraint)
 }
 
 // labelKeys checks label keys whose values a term takes from the pod.
-func (c *checker) labelKeys(at *field.Path, keys []string, selector *metav1.LabelSelector, distinct bool) {
+func (c *typeChecker) labelKeys(at *field.Path, keys []string, selector *metav1.LabelSelector, distinct bool) {
 	if len(keys) > 0 && selector == nil {
 		c.invalid(at, keys, "may be set beside a labelSelector alone")
 		return
@@ -109,7 +109,7 @@ func (c *checker) labelKeys(at *field.Path, keys []string, selector *metav1.Labe
 	}
 }
 
-func checkPodTerm(c *checker, at *field.Path, t *corev1.PodAffinityTerm) {
+func checkPodTerm(c *typeChecker, at *field.Path, t *corev1.PodAffinityTerm) {
 	c.labelKeys(at.Child("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector, true)
 	c.labelKeys(at.Child("mismatchLabelKeys"), t.MismatchLabelKeys, t.LabelSelector, false)
 	for i, key := range t.MatchLabelKeys {
@@ -119,7 +119,7 @@ func checkPodTerm(c *checker, at *field.Path, t *corev1.PodAffinityTerm) {
 	}
 }
 
-func checkNodeSelector(c *checker, at *field.Path, s *corev1.NodeSelector) {
+func checkNodeSelector(c *typeChecker, at *field.Path, s *corev1.NodeSelector) {
 	selects := func(term corev1.NodeSelectorTerm) bool { return len(term.MatchExpressions)+len(term.MatchFields) > 0 }
 	at = at.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) > 0 && !slices.ContainsFunc(s.NodeSelectorTerms, selects) {
@@ -134,12 +134,12 @@ func checkNodeSelector(c *checker, at *field.Path, s *corev1.NodeSelector) {
 	}
 }
 
-func checkHostAlias(c *checker, at *field.Path, a *corev1.HostAlias) {
+func checkHostAlias(c *typeChecker, at *field.Path, a *corev1.HostAlias) {
 	if a.IP != "" { // the table checks it
 		c.ip(at.Child("ip"), a.IP)
 	}
 }
 
-func (c *checker) ip(at *field.Path, ip string) {
+func (c *typeChecker) ip(at *field.Path, ip string) {
 	c.errs = append(c.errs, validation.IsValidIPForLegacyField(at, ip, true, nil)...)
 }

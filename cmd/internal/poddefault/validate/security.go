@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func checkSecurityContext(c *checker, at *field.Path, s *corev1.SecurityContext) {
+func checkSecurityContext(c *typeChecker, at *field.Path, s *corev1.SecurityContext) {
 	is := func(b *bool, value bool) bool { return b != nil && *b == value }
 	if !is(s.AllowPrivilegeEscalation, false) {
 		return
@@ -23,18 +23,18 @@ func checkSecurityContext(c *checker, at *field.Path, s *corev1.SecurityContext)
 	}
 }
 
-func checkSeccomp(c *checker, at *field.Path, p *corev1.SeccompProfile) {
+func checkSeccomp(c *typeChecker, at *field.Path, p *corev1.SeccompProfile) {
 	c.localhostProfile(at, p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile)
 }
 
-func checkAppArmor(c *checker, at *field.Path, p *corev1.AppArmorProfile) {
+func checkAppArmor(c *typeChecker, at *field.Path, p *corev1.AppArmorProfile) {
 	c.localhostProfile(at, p.Type == corev1.AppArmorProfileTypeLocalhost, p.LocalhostProfile)
 	if text := deref(p.LocalhostProfile); strings.TrimSpace(text) != text || len(text) > 4095 {
 		c.invalid(at.Child("localhostProfile"), text, "must have at most 4095 characters and no spaces around them")
 	}
 }
 
-func (c *checker) localhostProfile(at *field.Path, local bool, profile *string) {
+func (c *typeChecker) localhostProfile(at *field.Path, local bool, profile *string) {
 	at = at.Child("localhostProfile")
 	if local && profile == nil {
 		c.required(at, "the type Localhost needs it")
@@ -48,7 +48,7 @@ var (
 	windowsUser   = compiledOnce(`^[^"/\\:;|=,+*?<>@\[\][:cntrl:]]{1,104}$`)
 )
 
-func checkWindows(c *checker, at *field.Path, w *corev1.WindowsSecurityContextOptions) {
+func checkWindows(c *typeChecker, at *field.Path, w *corev1.WindowsSecurityContextOptions) {
 	if len(deref(w.GMSACredentialSpec)) > 64*1024 {
 		c.errs = append(c.errs, field.TooLong(at.Child("gmsaCredentialSpec"), "", 64*1024))
 	}

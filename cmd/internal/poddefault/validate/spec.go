@@ -89,28 +89,11 @@ func ClusterSpec(spec *sallyportv1alpha1.ClusterPodDefaultSpec, path *field.Path
 	return metav1validation.ValidateLabelSelector(spec.NamespaceSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector"))
 }
 
+// A checker applies the rules of a PodDefault's own fields. Values of Kubernetes' types are checked wherever
+// they occur.
 type checker struct {
-	spec     *kubeflowv1alpha1.PodDefaultSpec
-	errs     field.ErrorList
-	warnings []string
-}
-
-func (c *checker) invalid(path *field.Path, value any, format string, args ...any) {
-	c.errs = append(c.errs, field.Invalid(path, value, fmt.Sprintf(format, args...)))
-}
-
-func (c *checker) invalidEach(path *field.Path, value any, problems []string) {
-	for _, problem := range problems {
-		c.invalid(path, value, "%s", problem)
-	}
-}
-
-func (c *checker) required(path *field.Path, detail string) {
-	c.errs = append(c.errs, field.Required(path, detail))
-}
-
-func (c *checker) warn(path *field.Path, format string, args ...any) {
-	c.warnings = append(c.warnings, path.String()+": "+fmt.Sprintf(format, args...))
+	typeChecker
+	spec *kubeflowv1alpha1.PodDefaultSpec
 }
 
 // container checks rules that depend on the list of a container or on the volumes of
@@ -313,13 +296,6 @@ func (c *checker) containers(path *field.Path) {
 			c.required(child(at, "place"), "choose First, Last, Before or After")
 		}
 		c.oneOf(child(at, "place"), string(position.Place), "First", "Last", "Before", "After")
-	}
-}
-
-// oneOf reports a value that is set but is not a choice.
-func (c *checker) oneOf(path *field.Path, value string, choices ...string) {
-	if value != "" && !slices.Contains(choices, value) {
-		c.errs = append(c.errs, field.NotSupported(path, value, choices))
 	}
 }
 

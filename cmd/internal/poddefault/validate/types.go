@@ -11,12 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// A typeChecker checks values of Kubernetes' types, of which it knows nothing else.
+type typeChecker struct{ findings }
+
 // A typeRule checks a value of a type beyond its single fields. Value is a pointer to
 // it.
-type typeRule func(c *checker, at *field.Path, value any)
+type typeRule func(c *typeChecker, at *field.Path, value any)
 
-func rule[T any](check func(c *checker, at *field.Path, value *T)) (reflect.Type, typeRule) {
-	return typeOf[T](), func(c *checker, at *field.Path, value any) { check(c, at, value.(*T)) }
+func rule[T any](check func(c *typeChecker, at *field.Path, value *T)) (reflect.Type, typeRule) {
+	return typeOf[T](), func(c *typeChecker, at *field.Path, value any) { check(c, at, value.(*T)) }
 }
 
 // typeRules are the rules of each type, wherever it occurs.
@@ -61,7 +64,7 @@ var typeRules = func() map[reflect.Type]typeRule {
 	return rules
 }()
 
-func checkLabelSelector(c *checker, at *field.Path, s *metav1.LabelSelector) {
+func checkLabelSelector(c *typeChecker, at *field.Path, s *metav1.LabelSelector) {
 	for _, err := range metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at) {
 		if !strings.HasSuffix(err.Field, ".operator") { // the table checks it
 			c.errs = append(c.errs, err)

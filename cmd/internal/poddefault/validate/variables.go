@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func checkEnvVar(c *checker, at *field.Path, e *corev1.EnvVar) {
+func checkEnvVar(c *typeChecker, at *field.Path, e *corev1.EnvVar) {
 	if e.ValueFrom == nil {
 		return
 	}
@@ -33,7 +33,7 @@ func checkEnvVar(c *checker, at *field.Path, e *corev1.EnvVar) {
 var subscripted = regexp.MustCompile(`^(metadata\.(?:annotations|labels))\['(.*)'\]$`)
 
 // fieldPath checks which pod field a variable or file may use.
-func (c *checker) fieldPath(at *field.Path, path string, choices ...string) {
+func (c *typeChecker) fieldPath(at *field.Path, path string, choices ...string) {
 	switch parts := subscripted.FindStringSubmatch(path); {
 	case path == "": // the table checks it
 	case len(parts) > 0 && parts[1] == "metadata.annotations":
@@ -51,13 +51,13 @@ func (c *checker) fieldPath(at *field.Path, path string, choices ...string) {
 
 var resourceFields = []string{"limits.cpu", "limits.memory", "limits.ephemeral-storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage"}
 
-func (c *checker) resourceField(at *field.Path, name string) {
+func (c *typeChecker) resourceField(at *field.Path, name string) {
 	if !strings.HasPrefix(name, "limits.hugepages-") && !strings.HasPrefix(name, "requests.hugepages-") {
 		c.oneOf(at, name, resourceFields...)
 	}
 }
 
-func checkDivisor(c *checker, at *field.Path, ref *corev1.ResourceFieldSelector) {
+func checkDivisor(c *typeChecker, at *field.Path, ref *corev1.ResourceFieldSelector) {
 	at, divisor := at.Child("divisor"), ref.Divisor.String()
 	switch {
 	case ref.Divisor.IsZero():

@@ -17,25 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func checkVolume(c *checker, at *field.Path, v *corev1.Volume) {
+func checkVolume(c *typeChecker, at *field.Path, v *corev1.Volume) {
 	if iscsi := v.ISCSI; iscsi != nil && iscsi.InitiatorName != nil && len(v.Name)+1+len(iscsi.TargetPortal) > 64 {
 		c.invalid(at.Child("name"), v.Name, "must not have more than 64 characters together with iscsi.targetPortal and a colon, if iscsi.initiatorName is set")
 	}
 }
 
-func checkEmptyDir(c *checker, at *field.Path, v *corev1.EmptyDirVolumeSource) {
+func checkEmptyDir(c *typeChecker, at *field.Path, v *corev1.EmptyDirVolumeSource) {
 	if v.SizeLimit != nil && v.SizeLimit.Sign() < 0 {
 		c.invalid(at.Child("sizeLimit"), v.SizeLimit.String(), "must not be negative")
 	}
 }
 
-func checkISCSI(c *checker, at *field.Path, v *corev1.ISCSIVolumeSource) {
+func checkISCSI(c *typeChecker, at *field.Path, v *corev1.ISCSIVolumeSource) {
 	if (v.DiscoveryCHAPAuth || v.SessionCHAPAuth) && v.SecretRef == nil {
 		c.required(at.Child("secretRef"), "CHAP needs it")
 	}
 }
 
-func checkFC(c *checker, at *field.Path, v *corev1.FCVolumeSource) {
+func checkFC(c *typeChecker, at *field.Path, v *corev1.FCVolumeSource) {
 	at, lun := at.Child("targetWWNs"), at.Child("lun")
 	switch {
 	case len(v.TargetWWNs) == 0 && len(v.WWIDs) == 0:
@@ -49,7 +49,7 @@ func checkFC(c *checker, at *field.Path, v *corev1.FCVolumeSource) {
 	}
 }
 
-func checkFlocker(c *checker, at *field.Path, v *corev1.FlockerVolumeSource) {
+func checkFlocker(c *typeChecker, at *field.Path, v *corev1.FlockerVolumeSource) {
 	if (v.DatasetName == "") == (v.DatasetUUID == "") {
 		c.invalid(at, field.OmitValueType{}, "exactly one must be set of datasetName, datasetUUID")
 	}
@@ -58,7 +58,7 @@ func checkFlocker(c *checker, at *field.Path, v *corev1.FlockerVolumeSource) {
 	}
 }
 
-func checkQuobyte(c *checker, at *field.Path, v *corev1.QuobyteVolumeSource) {
+func checkQuobyte(c *typeChecker, at *field.Path, v *corev1.QuobyteVolumeSource) {
 	for pair := range strings.SplitSeq(v.Registry, ",") {
 		if _, _, err := net.SplitHostPort(pair); err != nil && v.Registry != "" {
 			c.invalid(at.Child("registry"), v.Registry, "must be host:port, or several of these with commas")
@@ -70,7 +70,7 @@ func checkQuobyte(c *checker, at *field.Path, v *corev1.QuobyteVolumeSource) {
 	}
 }
 
-func checkAzureDisk(c *checker, at *field.Path, v *corev1.AzureDiskVolumeSource) {
+func checkAzureDisk(c *typeChecker, at *field.Path, v *corev1.AzureDiskVolumeSource) {
 	at = at.Child("diskURI")
 	managed := v.Kind != nil && *v.Kind == corev1.AzureManagedDisk // shared is the default kind
 	switch {
@@ -82,21 +82,21 @@ func checkAzureDisk(c *checker, at *field.Path, v *corev1.AzureDiskVolumeSource)
 	}
 }
 
-func checkCinder(c *checker, at *field.Path, v *corev1.CinderVolumeSource) {
+func checkCinder(c *typeChecker, at *field.Path, v *corev1.CinderVolumeSource) {
 	c.secretRef(at, v.SecretRef)
 }
 
-func checkStorageOS(c *checker, at *field.Path, v *corev1.StorageOSVolumeSource) {
+func checkStorageOS(c *typeChecker, at *field.Path, v *corev1.StorageOSVolumeSource) {
 	c.secretRef(at, v.SecretRef)
 }
 
-func (c *checker) secretRef(at *field.Path, ref *corev1.LocalObjectReference) {
+func (c *typeChecker) secretRef(at *field.Path, ref *corev1.LocalObjectReference) {
 	if ref != nil && ref.Name == "" {
 		c.required(at.Child("secretRef", "name"), "it must be set")
 	}
 }
 
-func checkFlex(c *checker, at *field.Path, v *corev1.FlexVolumeSource) {
+func checkFlex(c *typeChecker, at *field.Path, v *corev1.FlexVolumeSource) {
 	for _, key := range slices.Sorted(maps.Keys(v.Options)) {
 		domain, _, _ := strings.Cut("."+strings.ToLower(key), "/")
 		if strings.HasSuffix(domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io") {
@@ -105,7 +105,7 @@ func checkFlex(c *checker, at *field.Path, v *corev1.FlexVolumeSource) {
 	}
 }
 
-func checkCSI(c *checker, at *field.Path, v *corev1.CSIVolumeSource) {
+func checkCSI(c *typeChecker, at *field.Path, v *corev1.CSIVolumeSource) {
 	if at = at.Child("nodePublishSecretRef", "name"); v.NodePublishSecretRef == nil {
 		return
 	}
@@ -116,7 +116,7 @@ func checkCSI(c *checker, at *field.Path, v *corev1.CSIVolumeSource) {
 	}
 }
 
-func checkProjected(c *checker, at *field.Path, v *corev1.ProjectedVolumeSource) {
+func checkProjected(c *typeChecker, at *field.Path, v *corev1.ProjectedVolumeSource) {
 	seen := map[string]bool{}
 	take := func(at *field.Path, path string, empty bool) {
 		if path == "" && !empty {
@@ -159,7 +159,7 @@ func checkProjected(c *checker, at *field.Path, v *corev1.ProjectedVolumeSource)
 
 // checkTrustBundle: the name of a signer-linked bundle begins with the signer's name
 // and a colon (k8s.io/api/certificates/v1beta1, ClusterTrustBundle).
-func checkTrustBundle(c *checker, at *field.Path, v *corev1.ClusterTrustBundleProjection) {
+func checkTrustBundle(c *typeChecker, at *field.Path, v *corev1.ClusterTrustBundleProjection) {
 	switch {
 	case (v.Name == nil) == (v.SignerName == nil):
 		c.invalid(at, field.OmitValueType{}, "exactly one must be set of name, signerName")
@@ -174,7 +174,7 @@ func checkTrustBundle(c *checker, at *field.Path, v *corev1.ClusterTrustBundlePr
 	}
 }
 
-func (c *checker) signerName(at *field.Path, name string) {
+func (c *typeChecker) signerName(at *field.Path, name string) {
 	domain, path, found := strings.Cut(name, "/")
 	if name == "" { // the table checks it
 		return
@@ -188,7 +188,7 @@ func (c *checker) signerName(at *field.Path, name string) {
 	}
 }
 
-func checkPodCertificate(c *checker, at *field.Path, v *corev1.PodCertificateProjection) {
+func checkPodCertificate(c *typeChecker, at *field.Path, v *corev1.PodCertificateProjection) {
 	c.signerName(at.Child("signerName"), v.SignerName)
 	if v.CredentialBundlePath == "" && v.KeyPath == "" && v.CertificateChainPath == "" {
 		c.required(at, "credentialBundlePath, keyPath or certificateChainPath must be set")
@@ -202,7 +202,7 @@ func checkPodCertificate(c *checker, at *field.Path, v *corev1.PodCertificatePro
 	}
 }
 
-func checkDownwardFile(c *checker, at *field.Path, f *corev1.DownwardAPIVolumeFile) {
+func checkDownwardFile(c *typeChecker, at *field.Path, f *corev1.DownwardAPIVolumeFile) {
 	if f.FieldRef != nil {
 		c.fieldPath(at.Child("fieldRef", "fieldPath"), f.FieldRef.FieldPath,
 			"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid")
@@ -216,7 +216,7 @@ func checkDownwardFile(c *checker, at *field.Path, f *corev1.DownwardAPIVolumeFi
 	}
 }
 
-func checkClaimTemplate(c *checker, at *field.Path, t *corev1.PersistentVolumeClaimTemplate) {
+func checkClaimTemplate(c *typeChecker, at *field.Path, t *corev1.PersistentVolumeClaimTemplate) {
 	at = at.Child("metadata")
 	c.errs = append(c.errs, apivalidation.ValidateAnnotations(t.Annotations, at.Child("annotations"))...)
 	c.errs = append(c.errs, metav1validation.ValidateLabels(t.Labels, at.Child("labels"))...)
@@ -225,7 +225,7 @@ func checkClaimTemplate(c *checker, at *field.Path, t *corev1.PersistentVolumeCl
 	}
 }
 
-func checkClaim(c *checker, at *field.Path, s *corev1.PersistentVolumeClaimSpec) {
+func checkClaim(c *typeChecker, at *field.Path, s *corev1.PersistentVolumeClaimSpec) {
 	if slices.Contains(s.AccessModes, corev1.ReadWriteOncePod) && slices.ContainsFunc(s.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool { return m != corev1.ReadWriteOncePod }) {
 		c.invalid(at.Child("accessModes"), s.AccessModes, "ReadWriteOncePod may not stand beside others")
 	}
@@ -257,7 +257,7 @@ func checkClaim(c *checker, at *field.Path, s *corev1.PersistentVolumeClaimSpec)
 	}
 }
 
-func checkMount(c *checker, at *field.Path, m *corev1.VolumeMount) {
+func checkMount(c *typeChecker, at *field.Path, m *corev1.VolumeMount) {
 	if m.SubPath != "" && m.SubPathExpr != "" {
 		c.invalid(at.Child("subPathExpr"), m.SubPathExpr, "may not be set beside subPath")
 	}
