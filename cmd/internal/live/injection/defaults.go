@@ -24,7 +24,6 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
@@ -211,9 +210,7 @@ func same(a, b *Default) bool {
 	return a.Name == b.Name && a.Namespace == b.Namespace && (a.namespaces == nil) == (b.namespaces == nil)
 }
 
-// source returns the webhook's source.
-func (k *Defaults) source() match.Source { return k.index() }
-
+// index returns the webhook's source.
 func (k *Defaults) index() *source.Index {
 	index := source.NewIndex()
 	index.SetNamespace(k.namespace, k.labels)

@@ -67,7 +67,7 @@ func (t *Trial) keep(namespace string, known *Defaults) {
 
 // try sends a new object through the webhooks, if there are any.
 func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Defaults) (*review.Outcome, error) {
-	webhooks, err := t.Webhooks(known.source())
+	webhooks, err := t.Webhooks(known.index())
 	if err != nil {
 		return nil, err
 	}
