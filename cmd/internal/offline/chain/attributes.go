@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 )
 
 // attributes are the attributes of the request, with its audit annotations.
@@ -36,7 +38,7 @@ func (e *evaluation) attributes() (*attributes, error) {
 		return nil, err
 	}
 	if req.Operation == admissionv1.Create && req.SubResource != "binding" {
-		wipe(object)
+		defaults.Wipe(object)
 	}
 	if err := e.admitPod(object); err != nil {
 		return nil, err

@@ -9,8 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
@@ -248,54 +246,6 @@ func (e *evaluation) knowledge(q question, root string) (*known, error) {
 		return k, nil
 	}
 	return &known{}, nil
-}
-
-// wipe removes what the API server removes from an object that is created: k8s.io/apiserver's
-// rest.WipeObjectMetaSystemFields, and fields that it sets itself.
-func wipe(object runtime.Object) {
-	if m, err := meta.Accessor(object); object != nil && err == nil {
-		m.SetUID("")
-		m.SetCreationTimestamp(metav1.Time{})
-		m.SetDeletionTimestamp(nil)
-		m.SetDeletionGracePeriodSeconds(nil)
-		m.SetManagedFields(nil)
-		m.SetSelfLink("")
-	}
-}
-
-// tokenVolume begins the name of the volume that the plugin ServiceAccount adds to a pod.
-const tokenVolume = "kube-api-access-"
-
-// withToken returns a pod as the plugin ServiceAccount completes it: with the volume of the token, and its
-// mounts. It returns nil for what it leaves as it is.
-func withToken(object runtime.Object) *corev1.Pod {
-	pod, ok := object.(*corev1.Pod)
-	if !ok || pod.Spec.AutomountServiceAccountToken != nil && !*pod.Spec.AutomountServiceAccountToken {
-		return nil
-	}
-	const path = "/var/run/secrets/kubernetes.io/serviceaccount"
-	name := tokenVolume + "xxxxx"
-	out, mounted := pod.DeepCopy(), false
-	for _, containers := range [][]corev1.Container{out.Spec.Containers, out.Spec.InitContainers} {
-		for i := range containers {
-			c := &containers[i]
-			if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
-				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: path})
-				mounted = true
-			}
-		}
-	}
-	if !mounted {
-		return nil
-	}
-	v1 := "v1"
-	out.Spec.Volumes = append(out.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(60*60 + 7))}},
-		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
-		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: v1, FieldPath: "metadata.namespace"}}}}},
-	}}}})
-	defaults.Pod(out)
-	return out
 }
 
 // readsVolumes reports whether the volume of a service account's token could decide.

@@ -61,7 +61,7 @@ func (k *kinds) decode(gvk schema.GroupVersionKind, raw []byte, namespace string
 		accessor.SetNamespace(namespace)
 	}
 	k.Default(object)
-	asInternal(object)
+	defaults.AsInternal(object)
 	return object, nil
 }
 
@@ -98,7 +98,7 @@ func (k *kinds) Convert(in, out, _ any) error {
 		return k.cannotConvert(in.(runtime.Object).GetObjectKind().GroupVersionKind(), out.(runtime.Object).GetObjectKind().GroupVersionKind())
 	}
 	to.Elem().Set(from.Elem())
-	asInternal(out.(runtime.Object))
+	defaults.AsInternal(out.(runtime.Object))
 	return nil
 }
 

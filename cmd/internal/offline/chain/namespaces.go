@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 )
 
 // readNamespaces reads the namespaces. That of the request always exists.
@@ -25,7 +27,7 @@ func (e *evaluation) readNamespaces() error {
 		if err := o.Decode(namespace); err != nil {
 			return err
 		}
-		storedNamespace(namespace)
+		defaults.StoredNamespace(namespace)
 		if err := e.namespaces.Add(namespace); err != nil {
 			return err
 		}
@@ -44,7 +46,7 @@ func (e *evaluation) readNamespaces() error {
 		e.result.Unknown = append(e.result.Unknown, "the namespace "+name+" is not among the objects: whether it exists, and its labels")
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	storedNamespace(namespace)
+	defaults.StoredNamespace(namespace)
 	return e.namespaces.Add(namespace)
 }
 

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/immutable"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/limitranger"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
@@ -26,32 +24,6 @@ import (
 
 // LimitRanger is the phase of kube-apiserver's plugin LimitRanger, which checks a pod before PodSecurity does.
 const LimitRanger lint.Phase = "limit ranges"
-
-// asInternal completes an object as its conversion to the API server's internal version does: the strings of
-// a Secret become data.
-func asInternal(object runtime.Object) {
-	secret, ok := object.(*corev1.Secret)
-	if !ok || len(secret.StringData) == 0 {
-		return
-	}
-	data := maps.Clone(secret.Data)
-	if data == nil {
-		data = map[string][]byte{}
-	}
-	for key, text := range secret.StringData {
-		data[key] = []byte(text)
-	}
-	secret.Data, secret.StringData = data, nil
-}
-
-// storedNamespace completes a Namespace. One that has not been read from a cluster has the finalizer that
-// every namespace gets: k8s.io/kubernetes/pkg/registry/core/namespace.
-func storedNamespace(namespace *corev1.Namespace) {
-	defaults.Namespace(namespace)
-	if finalizers := &namespace.Spec.Finalizers; namespace.UID == "" && !slices.Contains(*finalizers, corev1.FinalizerKubernetes) {
-		*finalizers = append(*finalizers, corev1.FinalizerKubernetes)
-	}
-}
 
 // admitPod completes a pod that is created, as the plugin LimitRanger does.
 func (e *evaluation) admitPod(object runtime.Object) error {

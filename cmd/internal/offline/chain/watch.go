@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 )
 
@@ -48,7 +49,7 @@ func (m *watchedMatcher) Match(ctx context.Context, a *apiserveradmission.Versio
 	unknown := e.rightsUnknown(func() { result = m.Matcher.Match(ctx, a, param, rights) })
 	unread, err := e.unread(question{step.Phase, a, param}, m.reads)
 	if err == nil && unread == "" && readsVolumes(m.reads) {
-		if pod := withToken(a.VersionedObject.Object()); pod != nil {
+		if pod := defaults.WithToken(a.VersionedObject.Object()); pod != nil {
 			if other := m.Matcher.Match(ctx, replaced(a, pod), param, rights); other.Matches != result.Matches || (other.Error == nil) != (result.Error == nil) {
 				unread = "object.spec.volumes"
 			}
@@ -121,7 +122,7 @@ func (p *watchedPatcher) Patch(ctx context.Context, r patch.Request, budget int6
 		step.Outcome, step.Messages = Unknown, []string{errRights.Error()}
 		return before.DeepCopyObject(), nil
 	}
-	if pod := withToken(before); pod != nil && readsVolumes(p.reads) {
+	if pod := defaults.WithToken(before); pod != nil && readsVolumes(p.reads) {
 		other := r
 		other.VersionedAttributes = replaced(r.VersionedAttributes, pod)
 		if _, problem := p.Patcher.Patch(ctx, other, budget); (problem == nil) != (err == nil) {
@@ -206,7 +207,7 @@ func (v *watchedValidator) leaveUnknown(ctx context.Context, result *validating.
 		}
 	}
 	var other validating.ValidateResult
-	if pod := withToken(a.VersionedObject.Object()); pod != nil && slices.ContainsFunc(v.reads, readsVolumes) {
+	if pod := defaults.WithToken(a.VersionedObject.Object()); pod != nil && slices.ContainsFunc(v.reads, readsVolumes) {
 		other = v.Validator.Validate(ctx, resource, replaced(a, pod), param, namespace, budget, rights)
 	}
 	for i := range result.Decisions {

@@ -54,7 +54,7 @@ var parser = sync.OnceValues(func() (*cel.Env, error) {
 // have fields that do not decide, and lacks none. An expression that cannot be parsed reads nothing.
 func Of(expression string, ofPolicy map[string]string) []Read {
 	w := &walk{variables: ofPolicy}
-	w.consume(w.parse(expression), nil)
+	w.consume(Parse(expression), nil)
 	return w.reads
 }
 
@@ -67,7 +67,8 @@ type walk struct {
 // scope has what the variables of macros stand for.
 type scope map[string][]Read
 
-func (w *walk) parse(expression string) ast.Expr {
+// Parse returns the syntax tree of an expression with its macros expanded; nil if it cannot be parsed.
+func Parse(expression string) ast.Expr {
 	env, err := parser()
 	if err != nil {
 		return nil
@@ -157,7 +158,7 @@ func (w *walk) field(places []Read, name string) []Read {
 			continue
 		}
 		w.open = append(w.open, name)
-		out = append(out, w.places(w.parse(w.variables[name]), nil)...)
+		out = append(out, w.places(Parse(w.variables[name]), nil)...)
 		w.open = w.open[:len(w.open)-1]
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
@@ -105,7 +106,7 @@ func CanNeverMatch(namespaces, objects *metav1.LabelSelector, conditions []admis
 		return "no object can match its objectSelector, which contradicts itself"
 	}
 	for _, m := range conditions {
-		if isFalse(parse(m.Expression)) {
+		if isFalse(reads.Parse(m.Expression)) {
 			return "the condition " + m.Name + " is always false"
 		}
 	}

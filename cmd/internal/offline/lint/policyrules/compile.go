@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
@@ -44,7 +45,7 @@ func (p *Policy) all() []expression {
 		return p.expressions
 	}
 	add := func(kind kindOfExpression, i int, text, pointer string) {
-		p.expressions = append(p.expressions, expression{pointer: pointer, text: text, kind: kind, index: i, tree: parse(text)})
+		p.expressions = append(p.expressions, expression{pointer: pointer, text: text, kind: kind, index: i, tree: reads.Parse(text)})
 	}
 	for i, v := range p.variables() {
 		add(variable, i, v.Expression, fmt.Sprintf("/spec/variables/%d/expression", i))

@@ -6,34 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // any stands for a part of a path that is computed.
 const computed = "*"
-
-var parsing = sync.OnceValues(func() (*cel.Env, error) {
-	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Env(environment.StoredExpressions)
-})
-
-// parse returns the syntax tree of an expression with its macros expanded, or nil.
-func parse(text string) ast.Expr {
-	env, err := parsing()
-	if err != nil {
-		return nil
-	}
-	parsed, issues := env.Parse(text)
-	if issues.Err() != nil {
-		return nil
-	}
-	return parsed.NativeRep().Expr()
-}
 
 // visit calls a function for an expression and everything in it.
 func visit(e ast.Expr, f func(ast.Expr)) {
