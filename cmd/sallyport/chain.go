@@ -18,9 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/commands"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
@@ -45,6 +47,7 @@ type chainOptions struct {
 	call, allowUnknown bool
 	dryRun             bool
 	fieldManager       string
+	release            release.Version
 	config             *serve.Config
 	configFile         string
 }
@@ -103,6 +106,7 @@ func newChainCommand() *cobra.Command {
 		cli.CompleteFiles(cmd, "old", manifest.Extensions...)
 		flags.BoolVar(&o.dryRun, "dry-run", false, "evaluate the request as a dry run, as of 'kubectl create --dry-run=server'")
 		flags.StringVar(&o.fieldManager, "field-manager", "", "`name` of the field manager of the request, such as kubectl-create or kubectl-client-side-apply; without it, policies that read it are unknown")
+		commands.AddReleaseFlag(cmd, &o.release, "that evaluates", "defaults to that of the cluster, or with files to the newest; another one than the cluster's shows what an upgrade changes")
 		flags.BoolVar(&o.call, "call", false, "call other webhooks that can be reached, as a dry run, if they declare no side effects for it")
 		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although an input of the result is unknown")
 		addConfigFlag(cmd, &o.configFile)
@@ -191,7 +195,7 @@ func (o *chainOptions) find(known *resources.Set, argument string) (*resources.R
 func (o *chainOptions) evaluates() bool { return o.file != "" && !o.list }
 
 // ofEvaluation are the flags of an evaluation.
-var ofEvaluation = []string{"old", "dry-run", "field-manager", "call", "allow-unknown", "config", "webhooks"}
+var ofEvaluation = []string{"old", "dry-run", "field-manager", commands.ReleaseFlag, "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
@@ -231,7 +235,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	if o.question.Old, err = object(o.old, cmd.InOrStdin()); err != nil {
 		return err
 	}
-	run := &chain.Run{Call: o.call, FieldManager: o.fieldManager}
+	run := &chain.Run{Call: o.call, FieldManager: o.fieldManager, Release: o.release}
 	var from *cluster.Cluster
 	if len(o.with) > 0 {
 		run.FromFiles = true

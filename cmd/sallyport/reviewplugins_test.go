@@ -39,6 +39,25 @@ func TestWhatPluginsRefuseIsDenied(t *testing.T) {
 	}
 }
 
+// TestReviewEvaluatesPodSecurityAsTheReleaseDoes has a sysctl that is safe since Kubernetes 1.37.
+func TestReviewEvaluatesPodSecurityAsTheReleaseDoes(t *testing.T) {
+	pod := strings.Replace(matchingYAML, "spec:\n", "spec:\n  securityContext: {sysctls: [{name: net.ipv4.tcp_notsent_lowat, value: '1'}]}\n", 1)
+	with := file(t, "with.yaml", podDefaultYAML+"---\n{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {pod-security.kubernetes.io/enforce: baseline}}}\n")
+	for version, want := range map[string]int{"": exitOK, "1.37.1": exitOK, "1.36": exitDenied, "1.34.4": exitDenied, "1.99": exitError, "1.2": exitError} {
+		args := []string{"review", "-f", "-", "--with", with}
+		if version != "" {
+			args = append(args, "--kubernetes-version", version)
+		}
+		got := sallyportWith(t, pod, args...)
+		if got.status != want || want == exitDenied && !strings.Contains(got.stderr, "sysctls") || version == "1.99" && !strings.Contains(got.stderr, "PodSecurity of Kubernetes 1.99") {
+			t.Errorf("%q: status %d\n%s%s", version, got.status, got.stdout, got.stderr)
+		}
+	}
+	if got := sallyportWith(t, pod, "review", "-f", "-", "--server", "--kubernetes-version", "1.36"); got.status != exitError || !strings.Contains(got.stderr, "cannot be used with --server") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestWhatCouldRefuseEveryPodIsOneNote(t *testing.T) {
 	two := matchingYAML + "---\n" + strings.Replace(matchingYAML, "name: matching", "name: other", 1)
 	note := "note: not decided without a cluster: whether the pods suit the Namespace, ResourceQuotas, LimitRanges and ServiceAccount default of team-a; --with takes them\n"

@@ -45,7 +45,7 @@ type lintOptions struct {
 	cluster  bool
 	rules    []string
 	severity string
-	release  string
+	release  release.Version
 	ignore   []string
 	explain  string
 	output   string
@@ -84,8 +84,7 @@ func Lint(of Linter) *cobra.Command {
 	})
 	o.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Rules", func() {
-		flags.StringVar(&o.release, "kubernetes-version", "", "`version` of Kubernetes that policies are checked for, such as 1.36.3; defaults to that of the cluster, or with files to any")
-
+		AddReleaseFlag(cmd, &o.release, "that policies are checked for", "defaults to that of the cluster, or with files to any")
 		ids := ruleIDs(false)
 		flags.StringSliceVar(&o.rules, "rule", nil, "`rules` to check; defaults to all; see docs/lint.md")
 		cli.CompleteChoices(cmd, "rule", ids)
@@ -160,13 +159,7 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 	if err != nil {
 		return err
 	}
-	of := release.Version{}
-	if o.release != "" {
-		if of, err = release.Parse(o.release); err != nil {
-			return fmt.Errorf("--kubernetes-version: %w", err)
-		}
-	}
-	options := lint.Options{Release: of, Rules: o.rules, Ignore: ignores, Paths: paths(o.of.Webhooks), PodDefault: o.of.PodDefault}
+	options := lint.Options{Release: o.release, Rules: o.rules, Ignore: ignores, Paths: paths(o.of.Webhooks), PodDefault: o.of.PodDefault}
 	result := inspect.Result{Threshold: lint.Severity(o.severity)}
 	if len(o.files)+len(o.static) > 0 {
 		result.Add(inspect.LintFiles(o.files, o.static, cmd.InOrStdin(), options))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -58,6 +59,7 @@ type reviewOptions struct {
 	allowUnknown                 bool
 	user                         authenticationv1.UserInfo
 	server                       bool
+	release                      release.Version
 	cluster                      cluster.Flags
 	of                           Reviewer
 }
@@ -101,6 +103,7 @@ func Review(of Reviewer) *cobra.Command {
 		flags.StringArrayVar(&o.user.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
 		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects without a namespace")
 		AddValidateFlag(cmd, &o.validation)
+		AddReleaseFlag(cmd, &o.release, "whose PodSecurity is evaluated", "defaults to the newest; with --server the API server decides")
 		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although an input of the result is unknown, such as a PriorityClass that is not in the files")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks", func() {
@@ -157,6 +160,7 @@ func (o *reviewOptions) run(cmd *cobra.Command) error {
 	run := review.Run{
 		Files: o.files, With: o.with, Old: o.old, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(), Show: printer.Print,
 		Operation: admissionv1.Operation(o.operation), Namespace: o.namespace, User: o.user, Validation: o.validation,
+		Release: o.release,
 	}
 	o.of.Review(&run)
 	if o.server {

@@ -26,6 +26,9 @@ func (o *reviewOptions) validateServer(flags *pflag.FlagSet) error {
 		}
 		return nil
 	}
+	if o.release.Known() {
+		return errors.New("--" + ReleaseFlag + " cannot be used with --server: the API server decides as its own release does")
+	}
 	if o.operation != string(admissionv1.Create) {
 		return errors.New("--server requires --operation CREATE: objects that exist in the cluster are updates then")
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/objects"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
@@ -57,11 +58,16 @@ type Run struct {
 	// FromFiles is set if the objects are those of files, and not of a cluster: then, they are also what
 	// kube-apiserver's own plugins read.
 	FromFiles bool
+	// Release is that of the API server; zero if it is not known. It decides which expressions compile, which policies
+	// are served, and which known defects they meet.
+	Release release.Version
 	// NamespaceMissing is set if the cluster does not have the namespace of the request.
 	NamespaceMissing bool
 	// DryRun asks an API server about the request. It decides if policies read what is not known here, and if what is
 	// evaluated here allows the request. Nil if there is no API server.
 	DryRun func(context.Context, *admissionv1.AdmissionRequest) (*dryrun.Answer, error)
+
+	otherRelease bool // than that of the cluster
 }
 
 // evaluation is a run in progress.
@@ -82,6 +88,8 @@ type evaluation struct {
 	open   *Step // the last mutating step, whose result is not known yet
 	asked  bool  // whether rights were asked for that are not known
 	trial  bool  // steps are not recorded
+	// crashed is the answer to a request at which the API server panics.
+	crashed error
 }
 
 // Do evaluates the request. An error is about what is given: objects that the API server would not
@@ -113,7 +121,7 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 	if err := e.objects.Read(r.Objects); err != nil {
 		return nil, err
 	}
-	if err := e.readNamespaces(); err != nil {
+	if err := errors.Join(e.readNamespaces(), r.checkRelease(&e.objects, e.result)); err != nil {
 		return nil, err
 	}
 	attributes, err := e.attributes()

@@ -81,7 +81,11 @@ func (r *Run) ReadCluster(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	server.FieldManager = r.FieldManager
-	r.DryRun = server.Ask
+	r.readRelease(c)
+	if r.DryRun = server.Ask; r.otherRelease {
+		r.DryRun = nil
+		r.Unknown = append(r.Unknown, "the API server's own checks: the cluster's is of another release than --kubernetes-version "+r.Release.String())
+	}
 	return errors.Join(read.errs...)
 }
 

@@ -27,7 +27,7 @@ func (e *evaluation) podSecurity(ctx context.Context, a apiserveradmission.Attri
 	if operation != apiserveradmission.Create && operation != apiserveradmission.Update || resource != corev1.Resource("namespaces") && !extractor.HasPodSpec(resource) {
 		return nil
 	}
-	plugin, err := podsecurityplugin.New(podsecurity.NamespaceGetterFromListerAndClient(e.namespaceLister(), noClient()), e)
+	plugin, err := podsecurityplugin.New(e.Release, podsecurity.NamespaceGetterFromListerAndClient(e.namespaceLister(), noClient()), e)
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,12 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/expressions"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
 // phase is a plugin of kube-apiserver, ready for requests.
@@ -78,7 +77,11 @@ func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) 
 		if err := e.notePolicyOrder(ctx, a, hooks, dispatcher); err != nil {
 			return err
 		}
-		return errors.Join(dispatcher.Dispatch(ctx, a, e.kinds, hooks), e.close(a.GetObject()))
+		refused := dispatcher.Dispatch(ctx, a, e.kinds, hooks)
+		if e.crashed != nil {
+			refused = e.crashed
+		}
+		return errors.Join(refused, e.close(a.GetObject()))
 	}, errors.Join(errs...)
 }
 
@@ -167,7 +170,7 @@ func isReview(a apiserveradmission.Attributes) bool {
 }
 
 func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy, step Step) (mutating.PolicyEvaluator, error) {
-	c, err := expressions.New(p.Spec.Variables, p.Spec.ParamKind != nil)
+	c, err := e.compilation(p.Spec.Variables, p.Spec.ParamKind != nil)
 	if err != nil {
 		return mutating.PolicyEvaluator{}, err
 	}
@@ -181,25 +184,27 @@ func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissio
 		var compiled cel.MutatingEvaluator
 		var patcher patch.Patcher
 		var found []reads.Read
+		objectList := release.Absent
 		switch {
 		case m.PatchType == admissionregistrationv1.PatchTypeJSONPatch && m.JSONPatch != nil:
-			compiled = c.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, options, environment.StoredExpressions)
+			compiled = c.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, options, c.Mode)
 			patcher, found = patch.NewJSONPatcher(compiled), c.Reads(m.JSONPatch.Expression)
+			objectList = release.Find(release.ObjectList).Found(reads.Parse(m.JSONPatch.Expression))
 		case m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration && m.ApplyConfiguration != nil:
-			compiled = c.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, options, environment.StoredExpressions)
+			compiled = c.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}, options, c.Mode)
 			patcher, found = patch.NewApplyConfigurationPatcher(compiled), c.Reads(m.ApplyConfiguration.Expression)
 		default:
 			c.Errs = append(c.Errs, fmt.Errorf("mutations[%d]: patchType %q has no jsonPatch or applyConfiguration of its own", i, m.PatchType))
 			continue
 		}
 		c.Errs = append(c.Errs, compiled.CompilationErrors()...)
-		out.Mutators = append(out.Mutators, &watchedPatcher{Patcher: patcher, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: found})
+		out.Mutators = append(out.Mutators, &watchedPatcher{Patcher: patcher, evaluation: e, step: step, fail: *p.Spec.FailurePolicy, reads: found, objectList: objectList})
 	}
 	return out, errors.Join(c.Errs...)
 }
 
 func (e *evaluation) compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy, b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) (validating.Validator, error) {
-	c, err := expressions.New(p.Spec.Variables, p.Spec.ParamKind != nil)
+	c, err := e.compilation(p.Spec.Variables, p.Spec.ParamKind != nil)
 	if err != nil {
 		return nil, err
 	}

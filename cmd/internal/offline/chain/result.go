@@ -104,3 +104,10 @@ type Result struct {
 	// An expression reads whether the request is a dry run, or its field manager.
 	readsDryRun, readsManager bool
 }
+
+// note adds a note once.
+func (r *Result) note(text string) {
+	if !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
+	}
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/defaults"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
 // errUnread says that a field is not known.
@@ -98,6 +99,7 @@ type watchedPatcher struct {
 	step       Step
 	fail       admissionregistrationv1.FailurePolicyType
 	reads      []reads.Read
+	objectList release.Presence // of the defect
 }
 
 // Patch implements [patch.Patcher].
@@ -117,6 +119,9 @@ func (p *watchedPatcher) Patch(ctx context.Context, r patch.Request, budget int6
 		step.Outcome, step.Messages, step.unread = Unknown, []string{errUnread(unread)}, true
 		return before.DeepCopyObject(), nil
 	}
+	if meets, err := p.meetsDefect(step); meets {
+		return before.DeepCopyObject(), err
+	}
 	var out runtime.Object
 	if e.rightsUnknown(func() { out, err = p.Patcher.Patch(ctx, r, budget) }) {
 		step.Outcome, step.Messages = Unknown, []string{errRights.Error()}
@@ -129,6 +134,10 @@ func (p *watchedPatcher) Patch(ctx context.Context, r patch.Request, budget int6
 			step.Outcome, step.Messages, step.unread = Unknown, []string{withVolumes}, true
 			return before.DeepCopyObject(), nil
 		}
+	}
+	if message, yes := onlyHere(e.Release, err); yes {
+		step.Outcome, step.Messages = Unknown, []string{message}
+		return before.DeepCopyObject(), nil
 	}
 	if err != nil {
 		step.Outcome = failed(p.fail)

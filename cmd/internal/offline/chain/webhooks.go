@@ -33,9 +33,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/expressions"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
 )
 
@@ -65,7 +65,7 @@ func (e *evaluation) take(h hook, conditions []admissionregistrationv1.MatchCond
 	if len(conditions) == 0 {
 		return nil
 	}
-	c, err := expressions.New(nil, false)
+	c, err := e.compilation(nil, false)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 		return nil, nil, err
 	}
 	mutating = func(ctx context.Context, a apiserveradmission.Attributes) error {
-		if isReview(a) {
+		if _, sees := e.Release.Lacks(release.HiddenReviews); isReview(a) && !sees {
 			return nil
 		}
 		if err := e.unreadConditions(lint.MutatingWebhooks, a); err != nil {

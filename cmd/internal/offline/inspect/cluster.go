@@ -44,9 +44,7 @@ func readForLint(ctx context.Context, c *cluster.Cluster, options lint.Options) 
 		return nil, nil, options, err
 	}
 	if !options.Release.Known() {
-		if version, err := c.Client.Discovery().ServerVersion(); err == nil { // otherwise the defects of all releases are reported
-			options.Release, _ = release.Parse(version.GitVersion)
-		}
+		options.Release, _ = release.OfServer(c.Client.Discovery()) // if it is not known, the defects of all releases are reported
 	}
 	known, err := resources.OfCluster(c.Client.Discovery())
 	switch {

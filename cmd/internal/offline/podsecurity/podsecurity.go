@@ -17,13 +17,19 @@ import (
 	podsecurityapi "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/metrics"
 	"k8s.io/pod-security-admission/policy"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
-// New returns the plugin.
-func New(namespaces podsecurity.NamespaceGetter, pods podsecurity.PodLister) (*podsecurity.Admission, error) {
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+// New returns the plugin of a release; of the newest if it is not known.
+func New(of release.Version, namespaces podsecurity.NamespaceGetter, pods podsecurity.PodLister) (*podsecurity.Admission, error) {
+	newest, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return nil, err
+	}
+	var evaluator policy.Evaluator = newest
+	if of.Known() {
+		evaluator = ofRelease{newest, podsecurityapi.MajorMinorVersion(1, of.Minor)}
 	}
 	privileged, latest := string(podsecurityapi.LevelPrivileged), podsecurityapi.VersionLatest
 	plugin := &podsecurity.Admission{
@@ -36,10 +42,29 @@ func New(namespaces podsecurity.NamespaceGetter, pods podsecurity.PodLister) (*p
 	return plugin, errors.Join(plugin.CompleteConfiguration(), plugin.ValidateConfiguration())
 }
 
-// Pod evaluates the creation of a pod in a namespace with these labels. It returns the refusal, nil if there is
-// none, and the warnings.
+// ofRelease evaluates as an API server does whose newest version of the standards is own.
+type ofRelease struct {
+	policy.Evaluator
+	own podsecurityapi.Version
+}
+
+// EvaluatePod implements [policy.Evaluator].
+func (e ofRelease) EvaluatePod(asked podsecurityapi.LevelVersion, meta *metav1.ObjectMeta, spec *corev1.PodSpec) []policy.CheckResult {
+	if e.own.Older(asked.Version) {
+		asked.Version = e.own
+	}
+	return e.Evaluator.EvaluatePod(asked, meta, spec)
+}
+
+// Pod evaluates the creation of a pod in a namespace with these labels, in the newest release. It returns the refusal, nil if
+// there is none, and the warnings.
 func Pod(ctx context.Context, namespace string, labels map[string]string, pod *corev1.Pod) (*metav1.Status, []string, error) {
-	plugin, err := New(labelled{namespace, labels}, labelled{})
+	return PodOf(ctx, release.Version{}, namespace, labels, pod)
+}
+
+// PodOf is [Pod] in a release.
+func PodOf(ctx context.Context, of release.Version, namespace string, labels map[string]string, pod *corev1.Pod) (*metav1.Status, []string, error) {
+	plugin, err := New(of, labelled{namespace, labels}, labelled{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/discovery"
 )
 
 // Version is a release of Kubernetes 1. The zero value is unknown.
@@ -48,6 +49,27 @@ func Parse(text string) (Version, error) {
 // Known reports whether the version is known.
 func (v Version) Known() bool { return v.Minor > 0 }
 
+// OfServer returns the version of an API server. The error says why it is not known.
+func OfServer(server discovery.ServerVersionInterface) (Version, error) {
+	info, err := server.ServerVersion()
+	if err != nil {
+		return Version{}, fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	return Parse(info.GitVersion)
+}
+
+// Set implements pflag.Value.
+func (v *Version) Set(text string) (err error) {
+	*v, err = Parse(text)
+	return err
+}
+
+// Type implements pflag.Value.
+func (v *Version) Type() string { return "version" }
+
+// Newer reports whether the version is newer than what is known here.
+func (v Version) Newer() bool { return v.Minor > Newest }
+
 // String returns the version as in "1.36.3"; "" if it is unknown.
 func (v Version) String() string {
 	switch {
@@ -69,41 +91,6 @@ func (v Version) Expressions() *version.Version {
 	return version.MajorMinor(1, uint(v.Minor-1))
 }
 
-// Defect is a known defect of evaluation.
-type Defect struct {
-	ID, What, Link string
-	// Minor is the release that has it, in the patches From to To.
-	Minor, From, To int
-}
-
-// The defects that rules and evaluations ask for.
-const (
-	// ObjectList is a JSON patch whose value is a list of Object literals.
-	ObjectList = "object-list"
-)
-
-// Defects returns all known defects.
-func Defects() []Defect {
-	return []Defect{
-		{ID: ObjectList, What: "a JSONPatch whose value is a list of Object literals crashes the request: the API server panics, and failurePolicy Ignore does not help",
-			Link: "kubernetes/kubernetes#139032, #142181", Minor: 36, From: 0, To: 4},
-	}
-}
-
-// Has returns the defect if the version has it, or, for an unknown patch or version, may have it.
-func (v Version) Has(id string) (defect Defect, certain, possible bool) {
-	for _, d := range Defects() {
-		switch {
-		case d.ID != id || v.Known() && v.Minor != d.Minor:
-		case !v.Known() || v.Patch < 0:
-			return d, false, true
-		case v.Patch >= d.From && v.Patch <= d.To:
-			return d, true, true
-		}
-	}
-	return Defect{}, false, false
-}
-
 // Gate is an ability that an API server has from a release on.
 type Gate struct {
 	What, Link string
@@ -115,6 +102,8 @@ type Gate struct {
 const (
 	MutatingPolicies = "mutating-policies"
 	StaticPolicies   = "static-policies"
+	// HiddenReviews means that webhooks do not see who somebody is or what they may do.
+	HiddenReviews = "hidden-reviews"
 )
 
 // Gates returns the gates by name.
@@ -122,6 +111,7 @@ func Gates() map[string]Gate {
 	return map[string]Gate{
 		MutatingPolicies: {What: "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy", Link: "KEP-3962", Since: 36},
 		StaticPolicies:   {What: "admission policies in static manifests", Link: "KEP-5793", Since: 37},
+		HiddenReviews:    {What: "the exclusion of authentication and authorization reviews from webhooks", Link: "ExcludeAdmissionWebhookVirtualResources", Since: 37},
 	}
 }
 

@@ -4,13 +4,16 @@ package review
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	podsecurityapi "k8s.io/pod-security-admission/api"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/plugins"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/podsecurity"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -55,7 +58,7 @@ func (r *reviewing) checkPlugins(ctx context.Context, q Question, out *Outcome) 
 	r.open.Add(&answer.Open)
 	if answer.Denied == nil {
 		if labels := r.plugins.Labels(req.Namespace); labels != nil {
-			denied, warnings, err := podsecurity.Pod(ctx, req.Namespace, labels, pod.Final)
+			denied, warnings, err := podsecurity.PodOf(ctx, r.Release, req.Namespace, labels, pod.Final)
 			if err != nil {
 				return err
 			}
@@ -63,6 +66,9 @@ func (r *reviewing) checkPlugins(ctx context.Context, q Question, out *Outcome) 
 				if !slices.Contains(out.Warnings, warning) {
 					out.Warnings = append(out.Warnings, warning)
 				}
+			}
+			if r.Release.Newer() && slices.ContainsFunc([]string{podsecurityapi.EnforceLevelLabel, podsecurityapi.WarnLevelLabel}, func(key string) bool { return labels[key] != "" }) {
+				answer.Unknown = append(answer.Unknown, fmt.Sprintf("PodSecurity of Kubernetes %s: 1.%d is the newest release that is known here", r.Release, release.Newest))
 			}
 			answer.Denied, answer.By = denied, "PodSecurity"
 		}

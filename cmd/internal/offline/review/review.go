@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/plugins"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
@@ -64,6 +65,8 @@ type Run struct {
 	// DataConnections is the selector of the Secrets that a server with this configuration knows; see
 	// [poddefault.Settings]. Nil: all Secrets in the files.
 	DataConnections *string
+	// Release is that of the API server whose PodSecurity is evaluated; zero for the newest.
+	Release release.Version
 	// Server is asked about what the webhooks allow; nil if none is.
 	Server *Server
 	// Dataset has the settings of the datasets webhook.

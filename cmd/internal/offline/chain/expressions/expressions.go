@@ -13,28 +13,31 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
-// A Compilation compiles the expressions of a policy as the API server does those that it has stored,
-// and collects what does not compile.
+// A Compilation compiles the expressions of a policy, and collects what does not compile.
 type Compilation struct {
 	*cel.CompositedCompiler
-	Options   cel.OptionalVariableDeclarations
+	Options cel.OptionalVariableDeclarations
+	// Mode is that of all expressions.
+	Mode      environment.Type
 	variables map[string]string
 	// Errs has what does not compile.
 	Errs []error
 }
 
-// New compiles the variables of a policy, in their order. Params says whether it has parameters.
-func New(variables []admissionregistrationv1.Variable, params bool) (*Compilation, error) {
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+// New compiles the variables of a policy, in their order. Params says whether it has parameters. Stored expressions can use
+// all libraries, and new ones those that the release lets them use.
+func New(variables []admissionregistrationv1.Variable, params bool, mode environment.Type, of release.Version) (*Compilation, error) {
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(of.Expressions()))
 	if err != nil {
 		return nil, err
 	}
-	c := &Compilation{CompositedCompiler: compiler, Options: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, variables: map[string]string{}}
+	c := &Compilation{CompositedCompiler: compiler, Options: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, variables: map[string]string{}, Mode: mode}
 	for _, v := range variables {
 		c.variables[v.Name] = v.Expression
-		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, c.Options, environment.StoredExpressions); result.Error != nil {
+		if result := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, c.Options, mode); result.Error != nil {
 			c.Errs = append(c.Errs, fmt.Errorf("variable %s: %w", v.Name, result.Error))
 		}
 	}
@@ -56,11 +59,11 @@ func (c *Compilation) Conditions(expressions []cel.ExpressionAccessor, options c
 		if expression == nil {
 			continue
 		}
-		if result := c.CompileCELExpression(expression, options, environment.StoredExpressions); result.Error != nil {
+		if result := c.CompileCELExpression(expression, options, c.Mode); result.Error != nil {
 			c.Errs = append(c.Errs, fmt.Errorf("%s: %w", expression.GetExpression(), result.Error))
 		}
 	}
-	return c.CompileCondition(expressions, options, environment.StoredExpressions)
+	return c.CompileCondition(expressions, options, c.Mode)
 }
 
 // Matcher compiles match conditions of a name; nil for none.

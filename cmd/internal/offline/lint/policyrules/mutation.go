@@ -43,22 +43,17 @@ func (p *Policy) handles(operation admissionregistrationv1.OperationType) bool {
 func releaseDefect() Rule {
 	return Rule{
 		ID: "policy-release", Levels: []Level{Error, Warning}, Source: "kubernetes/kubernetes#139032, #142181; KEP-3962, KEP-5793",
-		What: "The cluster's release serves the policy's kind, and none of its known defects is met: in 1.36.0 to 1.36.4, a JSONPatch whose value is a list of Object literals.",
-		Why:  "The API server refuses the policy, or panics while it evaluates it; failurePolicy Ignore does not help then.",
-		Fix:  "Write the list as maps, {\"name\": …} instead of Object.spec…{name: …}, which all releases accept; or upgrade. --kubernetes-version names the release.",
+		What: "The cluster's release serves the policy's kind, and none of its known defects is met: in 1.36.0 to 1.36.4, a JSONPatch whose value is a list or map of Object literals; in 1.37, one whose value is a whole list or map of params, namespaceObject or request.",
+		Why:  "The API server refuses the policy, or fails or panics while it evaluates it; failurePolicy Ignore does not help against a panic.",
+		Fix:  "Write the list as maps, {\"name\": …} instead of Object.spec…{name: …}, which all releases accept, name the values of a map, {\"k\": params.data.k}, and copy a list by .map(x, x), or use an ApplyConfiguration; or upgrade. --kubernetes-version names the release.",
 		check: func(c *checker) {
 			for _, p := range c.Policies {
 				if gate, lacks := c.Release.Lacks(release.MutatingPolicies); lacks && p.Mutating {
 					c.find(p.Object, Error, "", fmt.Sprintf("Kubernetes %s does not serve %s, which came with 1.%d", c.Release, gate.What, gate.Since))
 				}
-				for _, e := range p.of(patches, variable) {
-					if !listOfObjects(e.tree) {
-						continue
-					}
-					if d, certain, possible := c.Release.Has(release.ObjectList); certain {
-						c.find(p.Object, Error, e.pointer, fmt.Sprintf("%s: in Kubernetes %s, %s (%s)", e.field(), c.Release, d.What, d.Link))
-					} else if possible {
-						c.find(p.Object, Warning, e.pointer, fmt.Sprintf("%s: in Kubernetes 1.%d.%d to 1.%d.%d, %s (%s)", e.field(), d.Minor, d.From, d.Minor, d.To, d.What, d.Link))
+				for _, e := range p.of(patches) {
+					for _, d := range release.Defects() {
+						c.defect(p, e, d)
 					}
 				}
 			}
@@ -66,26 +61,18 @@ func releaseDefect() Rule {
 	}
 }
 
-// listOfObjects reports whether the value of a JSON patch has a list of Object literals.
-func listOfObjects(e ast.Expr) bool {
-	found := false
-	visit(e, func(e ast.Expr) {
-		if e.Kind() != ast.StructKind || e.AsStruct().TypeName() != "JSONPatch" {
-			return
+func (c *checker) defect(p *Policy, e expression, d release.Defect) {
+	has := d.In(c.Release)
+	switch min(has, d.Found(e.tree)) {
+	case release.Certain:
+		c.find(p.Object, Error, e.pointer, fmt.Sprintf("%s: in Kubernetes %s, %s (%s)", e.field(), c.Release, d.What, d.Link))
+	case release.Possible:
+		in := d.Releases()
+		if has == release.Certain {
+			in = c.Release.String()
 		}
-		for _, field := range e.AsStruct().Fields() {
-			if field.AsStructField().Name() == "value" {
-				visit(field.AsStructField().Value(), func(v ast.Expr) {
-					if v.Kind() == ast.ListKind && slices.ContainsFunc(v.AsList().Elements(), func(element ast.Expr) bool {
-						return element.Kind() == ast.StructKind && strings.HasPrefix(element.AsStruct().TypeName(), "Object")
-					}) {
-						found = true
-					}
-				})
-			}
-		}
-	})
-	return found
+		c.find(p.Object, Warning, e.pointer, fmt.Sprintf("%s: in Kubernetes %s, %s (%s)", e.field(), in, d.What, d.Link))
+	}
 }
 
 func idempotent() Rule {
