@@ -96,7 +96,7 @@ func newCertificatesRotateCommand() *cobra.Command {
 	f.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Waiting", func() {
 		cmd.Flags().BoolVar(&wait, "wait", false, "wait until the old authority is removed, and print progress")
-		cmd.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "with --wait: maximum `time` to wait; the rotation itself continues")
+		cmd.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "with --wait: maximum `duration` to wait; the rotation itself continues")
 	})
 	return cmd
 }

@@ -37,13 +37,13 @@ var chainOperations = []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
 type chainOptions struct {
 	cluster.Flags
 	question inspect.Question
-	file     string
+	files    []string
 	with     []string
 	all      bool
 	output   string
 
 	list               bool
-	old                string
+	old                []string
 	call, allowUnknown bool
 	dryRun             bool
 	fieldManager       string
@@ -75,7 +75,7 @@ func newChainCommand() *cobra.Command {
 			"  # the same with those of a repository, in a pipeline\n" +
 			"  sallyport chain pods -f pod.yaml --with policies/ -o github\n\n" +
 			"  # which ones there are for any Deployment, and for one\n" +
-			"  sallyport chain deployments.apps -n team-a --operation UPDATE --as alice --all\n" +
+			"  sallyport chain deployments.apps -n team-a --operation UPDATE --as alice --show-excluded\n" +
 			"  sallyport chain deployments.apps -n team-a -f web.yaml --list -o json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -87,10 +87,10 @@ func newChainCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Request", func() {
-		flags.StringVarP(&o.question.Namespace, "namespace", "n", "", "`namespace` of the object; defaults to the namespace in the file, or else default")
-		flags.StringVarP(&o.file, "filename", "f", "", "`file` with the object, YAML or JSON, or - for stdin; for UPDATE and DELETE it is also the old object")
+		flags.StringVarP(&o.question.Namespace, "namespace", "n", "", "`namespace` to use; defaults to that of the object in the file, or else default")
+		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with the object, YAML or JSON, or - for stdin; for UPDATE and DELETE it is also the old object")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
-		flags.StringVar(&o.question.Name, "name", "", "`name` of the object, if no file is given")
+		flags.StringVar(&o.question.Name, "object-name", "", "`name` of the object, if no file is given")
 		flags.StringVar(&o.question.Operation, "operation", chainOperations[0], "`operation` of the request: "+cli.OneOf(chainOperations))
 		cli.CompleteChoices(cmd, "operation", chainOperations)
 		flags.StringVar(&o.question.User, "as", "", "`name` of the requesting user; defaults to you, or without a cluster to a user without permissions; in a list, unknown")
@@ -102,19 +102,19 @@ func newChainCommand() *cobra.Command {
 	})
 	cli.AddFlagGroup(cmd, "Evaluation", func() {
 		flags.BoolVar(&o.list, "list", false, "only list the policies and webhooks for the object of --filename")
-		flags.StringVar(&o.old, "old", "", "`file` with the old object for --operation UPDATE, if it differs")
+		flags.StringArrayVar(&o.old, "old", nil, "`file` or folder with the old object for --operation UPDATE, if it differs")
 		cli.CompleteFiles(cmd, "old", manifest.Extensions...)
-		flags.BoolVar(&o.dryRun, "dry-run", false, "evaluate the request as a dry run, as of 'kubectl create --dry-run=server'")
+		flags.BoolVar(&o.dryRun, "as-dry-run", false, "evaluate the request as a dry run, such as that of 'kubectl create --dry-run=server'")
 		flags.StringVar(&o.fieldManager, "field-manager", "", "`name` of the field manager of the request, such as kubectl-create or kubectl-client-side-apply; without it, policies that read it are unknown")
 		commands.AddReleaseFlag(cmd, &o.release, "that evaluates", "defaults to that of the cluster, or with files to the newest; another one than the cluster's shows what an upgrade changes")
 		flags.BoolVar(&o.call, "call", false, "call other webhooks that can be reached, as a dry run, if they declare no side effects for it")
-		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although an input of the result is unknown")
+		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept what is unknown: exit with 0 or 3 although an input of the result is")
 		addConfigFlag(cmd, &o.configFile)
 		addServerFlags(cmd, o.config, "webhooks")
 	})
 	o.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Output", func() {
-		flags.BoolVar(&o.all, "all", false, "also print webhooks and policies whose rules, selectors or match conditions exclude the request")
+		flags.BoolVar(&o.all, "show-excluded", false, "also print webhooks and policies whose rules, selectors or match conditions exclude the request")
 	})
 	cli.AddOutputFlag(cmd, &o.output, chain.Outputs)
 	return cmd
@@ -123,7 +123,7 @@ func newChainCommand() *cobra.Command {
 func (o *chainOptions) validate(flags *pflag.FlagSet) error {
 	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, chain.Outputs)}
 	if o.evaluates() {
-		if o.old != "" && o.question.Operation != string(admissionv1.Update) {
+		if len(o.old) > 0 && o.question.Operation != string(admissionv1.Update) {
 			errs = append(errs, errors.New("--old requires --operation UPDATE"))
 		}
 		if o.fieldManager != "" {
@@ -142,7 +142,7 @@ func (o *chainOptions) validate(flags *pflag.FlagSet) error {
 	if len(o.with) > 0 && (o.Kubeconfig != "" || o.Context != "") {
 		errs = append(errs, errors.New("--with replaces the cluster: omit --kubeconfig and --context"))
 	}
-	return errors.Join(append(errs, manifest.StdinOnce(append(slices.Clone(o.with), o.file, o.old)))...)
+	return errors.Join(append(errs, manifest.StdinOnce(slices.Concat(o.with, o.files, o.old)))...)
 }
 
 func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -150,7 +150,7 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 		return err
 	}
 	var err error
-	if o.question.Object, err = object(o.file, cmd.InOrStdin()); err != nil {
+	if o.question.Object, err = object(o.files, cmd.InOrStdin()); err != nil {
 		return err
 	}
 	if o.evaluates() {
@@ -192,10 +192,10 @@ func (o *chainOptions) find(known *resources.Set, argument string) (*resources.R
 }
 
 // evaluates reports whether the request is run, and not only what there is for it listed.
-func (o *chainOptions) evaluates() bool { return o.file != "" && !o.list }
+func (o *chainOptions) evaluates() bool { return len(o.files) > 0 && !o.list }
 
 // ofEvaluation are the flags of an evaluation.
-var ofEvaluation = []string{"old", "dry-run", "field-manager", commands.ReleaseFlag, "call", "allow-unknown", "config", "webhooks"}
+var ofEvaluation = []string{"old", "as-dry-run", "field-manager", commands.ReleaseFlag, "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
@@ -211,17 +211,17 @@ func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resour
 	return admission, known, err
 }
 
-// object reads a file with one object; nil without a file.
-func object(file string, stdin io.Reader) (*manifest.Object, error) {
-	if file == "" {
+// object reads files with one object; nil without files.
+func object(files []string, stdin io.Reader) (*manifest.Object, error) {
+	if len(files) == 0 {
 		return nil, nil
 	}
-	objects, err := manifest.ReadPath(file, stdin)
+	objects, err := manifest.Read(files, stdin)
 	if err != nil {
 		return nil, err
 	}
 	if len(objects) != 1 {
-		return nil, fmt.Errorf("%s contains %d objects: chain takes one", file, len(objects))
+		return nil, fmt.Errorf("%s contains %d objects: chain takes one", strings.Join(files, ", "), len(objects))
 	}
 	return objects[0], nil
 }

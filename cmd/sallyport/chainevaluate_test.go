@@ -127,7 +127,7 @@ func TestProblemsOfAnEvaluationSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"flags without an object":        {[]string{"--with", evaluatedWith, "--dry-run"}, []string{"--dry-run", "requires -f"}},
+		"flags without an object":        {[]string{"--with", evaluatedWith, "--as-dry-run"}, []string{"--as-dry-run", "requires -f"}},
 		"flags of an evaluation":         {[]string{"--list", "-f", evaluatedPod, "--with", evaluatedWith, "--call", "--old", other}, []string{"--call", "--old", "requires -f with the object, without --list"}},
 		"a manager of a list":            {[]string{"--list", "-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "me"}, []string{"--field-manager=me requires -f"}},
 		"a manager of two lines":         {[]string{"-f", evaluatedPod, "--with", evaluatedWith, "--field-manager", "a\nb"}, []string{"--field-manager", "invalid character"}},

@@ -34,7 +34,8 @@ import (
 
 type consoleOptions struct {
 	cluster.Flags
-	bindAddress netip.Addr
+	bindAddress string
+	address     netip.Addr
 	port        uint16
 	noBrowser   bool
 	config      string
@@ -72,7 +73,7 @@ func newConsoleCommand() *cobra.Command {
 	o.AddNamespacedFlags(cmd)
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Console", func() {
-		flags.TextVar(&o.bindAddress, "bind-address", netip.AddrFrom4([4]byte{127, 0, 0, 1}), "`address` to listen on; one that is not a loopback address requires --user-header")
+		flags.StringVar(&o.bindAddress, "bind-address", "127.0.0.1", "`address` to serve the console on; one that is not a loopback address requires --user-header")
 		flags.Uint16Var(&o.port, "port", 0, "`port` to listen on; 0 for any free port")
 		flags.BoolVar(&o.noBrowser, "no-browser", false, "print the address without opening a browser")
 	})
@@ -83,7 +84,7 @@ func newConsoleCommand() *cobra.Command {
 		flags.StringVar(&o.clientCA, "client-ca-file", "", "`file` with the PEM-encoded CA bundle that verifies the proxies' client certificates; reloaded when it changes")
 		flags.StringSliceVar(&o.commonNames, "client-common-names", nil, "accepted common `names` of client certificates; if empty, any certificate signed by the CA is accepted")
 		flags.StringVar(&o.certFile, "tls-cert-file", "", "`file` with the PEM-encoded serving certificate and its chain; without it the console serves plain HTTP")
-		flags.StringVar(&o.keyFile, "tls-private-key-file", "", "`file` with the PEM-encoded key of the certificate")
+		flags.StringVar(&o.keyFile, "tls-private-key-file", "", "`file` with the PEM-encoded private key of the certificate")
 		flags.StringVar(&o.prefix, "prefix", "", "`path` below which the proxy serves the console, such as /sallyport")
 		for _, file := range []string{"client-ca-file", "tls-cert-file", "tls-private-key-file"} {
 			cli.CompleteFiles(cmd, file)
@@ -102,6 +103,10 @@ func (o *consoleOptions) behind() bool { return o.proxy.UserHeader != "" }
 // validate reports every problem.
 func (o *consoleOptions) validate() error {
 	var errs []error
+	var err error
+	if o.address, err = netip.ParseAddr(o.bindAddress); err != nil {
+		return fmt.Errorf("--bind-address %q: write an IP address such as 127.0.0.1", o.bindAddress)
+	}
 	for _, network := range o.networks {
 		parsed, err := netip.ParsePrefix(network)
 		if err != nil {
@@ -112,7 +117,7 @@ func (o *consoleOptions) validate() error {
 	switch {
 	case !o.behind() && (o.proxy.GroupsHeader != "" || len(o.networks) > 0 || o.clientCA != "" || o.certFile != "" || o.prefix != ""):
 		errs = append(errs, errors.New("--groups-header, --trusted-networks, --client-ca-file, --tls-cert-file and --prefix are only valid with --user-header"))
-	case !o.behind() && !o.bindAddress.IsLoopback():
+	case !o.behind() && !o.address.IsLoopback():
 		errs = append(errs, fmt.Errorf("--bind-address %s: others would read with your rights; set --user-header, or choose a loopback address", o.bindAddress))
 	case o.behind() && len(o.networks) == 0 && o.clientCA == "":
 		errs = append(errs, errors.New("--user-header: set --trusted-networks or --client-ca-file too, because otherwise any client can send the header"))
@@ -150,7 +155,7 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 		},
 	}
 	options.Doctor.Registration, options.Doctor.Certificate, options.Doctor.MetricsPort = known.Registration, known.Certificate, doctor.DefaultMetricsPort
-	address := netip.AddrPortFrom(o.bindAddress, o.port)
+	address := netip.AddrPortFrom(o.address, o.port)
 	if o.behind() {
 		return o.runBehind(ctx, cmd, &options, address)
 	}

@@ -25,8 +25,8 @@ func TestInitWritesAProjectOnceAndSaysWhatIsNext(t *testing.T) {
 	if module, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.Contains(string(module), "replace github.com/sallyport-io/sallyport => .\n") {
 		t.Errorf("go.mod is\n%s, %v", module, err)
 	}
-	sallyport(t, args...).wantError(t, folder+" holds files of these names", "api/v1/book_types.go", "--force")
-	sallyport(t, append(args, "--force")...).wantOK(t)
+	sallyport(t, args...).wantError(t, folder+" holds files of these names", "api/v1/book_types.go", "--overwrite")
+	sallyport(t, append(args, "--overwrite")...).wantOK(t)
 }
 
 func TestInitWritesDefinitionsIntoAProjectThatExists(t *testing.T) {
@@ -38,8 +38,8 @@ func TestInitWritesDefinitionsIntoAProjectThatExists(t *testing.T) {
 	if printed := sallyport(t, "init", "--from", kubebuilder, "--dir", folder).wantOK(t); !strings.Contains(printed, "wrote "+filepath.Join(folder, "internal", "definitions", "webhooks.go")+"\n") {
 		t.Errorf("printed\n%s", printed)
 	}
-	sallyport(t, "init", "--from", kubebuilder, "--dir", folder).wantError(t, "internal/definitions/webhooks.go", "--force")
-	sallyport(t, "init", "--from", folder, "--force", "--kind", "Book", "--name", "x").wantError(t, "--kind is for a new project", "--name is for a new project")
+	sallyport(t, "init", "--from", kubebuilder, "--dir", folder).wantError(t, "internal/definitions/webhooks.go", "--overwrite")
+	sallyport(t, "init", "--from", folder, "--overwrite", "--kind", "Book", "--name", "x").wantError(t, "--kind is for a new project", "--name is for a new project")
 	sallyport(t, "init", "github.com/me/bookstore", "--from", folder).wantError(t, "takes no argument", "github.com/me/bookstore")
 	sallyport(t, "init", "--from", folder).wantError(t, "no Go file has a marker +kubebuilder:webhook")
 	sallyport(t, "init", "--from", filepath.Join(folder, "nothing")).wantError(t, "no such file")

@@ -54,16 +54,16 @@ func newReplayCommand() *cobra.Command {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with recorded requests; - for stdin; may be repeated")
 	})
 	cli.AddFlagGroup(cmd, "Configurations", func() {
-		flags.StringVar(&o.now.config, "config", "", "`file` with the configuration that answers")
+		flags.StringVar(&o.now.config, "config", "", "`file` with a SallyportConfiguration, whose webhooks answer")
 		flags.StringArrayVar(&o.now.with, "with", nil, "`file` or folder with objects for its webhooks, such as PodDefaults; may be repeated")
-		flags.StringVar(&o.before.config, "before-config", "", "`file` with a configuration to compare with, instead of the recorded decisions")
+		flags.StringVar(&o.before.config, "before-config", "", "`file` with a SallyportConfiguration to compare with, instead of the recorded decisions")
 		flags.StringArrayVar(&o.before.with, "before-with", nil, "`file` or folder with objects for the webhooks of --before-config; may be repeated")
 	})
 	for _, flag := range []string{"filename", "config", "with", "before-config", "before-with"} {
 		cli.CompleteFiles(cmd, flag, append(manifest.Extensions, "jsonl", "log")...)
 	}
 	cli.AddFlagGroup(cmd, "Output", func() {
-		flags.BoolVar(&o.partly, "allow-unknown", false, "exit with 0 although some requests could not be compared")
+		flags.BoolVar(&o.partly, "allow-unknown", false, "accept what is unknown: exit with 0 although some requests could not be compared")
 	})
 	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd

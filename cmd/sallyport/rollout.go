@@ -38,7 +38,7 @@ func (o *revisedOptions) command(cmd *cobra.Command, writes bool, run func(cmd *
 	o.AddNamespacedFlags(cmd)
 	if writes {
 		cli.AddFlagGroup(cmd, "Output", func() {
-			cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "validate the change on the API server without storing it")
+			cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "change nothing: the API server validates the change without storing it")
 		})
 	}
 	return cmd
@@ -278,7 +278,7 @@ func newRolloutPromoteCommand() *cobra.Command {
 	})
 	cli.AddFlagGroup(cmd, "Input", func() {
 		cmd.Flags().BoolVar(&full, "full", false, "complete the rollout")
-		cmd.Flags().BoolVar(&force, "force", false, "promote although the condition RolloutHealthy is False, and print its message")
+		cmd.Flags().BoolVar(&force, "force", false, "skip a safety check: promote although the condition RolloutHealthy is False, and print its message")
 	})
 	return cmd
 }

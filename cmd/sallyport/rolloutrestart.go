@@ -54,9 +54,9 @@ func newRolloutRestartCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Restart", func() {
 		flags := cmd.Flags()
 		flags.IntVar(&o.batchSize, "batch-size", 5, "`number` of workloads to restart at a time")
-		flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how `long` a batch may take")
-		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be restarted; the API server validates the requests without storing them")
-		flags.BoolVar(&o.force, "force", false, "restart workloads without asking whether their new pods would be admitted")
+		flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "maximum `duration` to wait for a batch")
+		flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing: print what would be restarted; the API server validates the requests without storing them")
+		flags.BoolVar(&o.force, "force", false, "skip a safety check: restart workloads without asking whether their new pods would be admitted")
 		flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
 	})
 	return cmd

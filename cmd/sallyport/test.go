@@ -37,7 +37,7 @@ func newTestCommand() *cobra.Command {
 		Example: "  # all suites and cases below a folder\n" +
 			"  sallyport test -f policies/\n\n" +
 			"  # those about notebooks, each with its time\n" +
-			"  sallyport test -f policies/ --run notebook -v\n\n" +
+			"  sallyport test -f policies/ --run notebook --verbose\n\n" +
 			"  # accept the current results: write them to the expected files\n" +
 			"  sallyport test -f policies/ --update\n\n" +
 			"  # for a pipeline\n" +
@@ -47,18 +47,18 @@ func newTestCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Cases", func() {
-		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` with a suite, or folder with suites and cases; may be repeated")
+		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with suites and cases; may be repeated")
 		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
 		flags.StringVar(&o.run, "run", "", "`regexp` of the cases to run, by SUITE/NAME (default all)")
 		flags.BoolVar(&o.FailOnWarnings, "fail-on-warnings", false, "fail a case on a warning that it does not expect")
-		flags.BoolVar(&o.AllowUnknown, "allow-unknown", false, "only warn of a case whose result depends on an object that is missing from its files, such as a PriorityClass")
+		flags.BoolVar(&o.AllowUnknown, "allow-unknown", false, "accept what is unknown: only warn of a case whose result depends on an object that is missing from its files, such as a PriorityClass")
 		flags.BoolVar(&o.Update, "update", false, "write the results to the files with expected objects, patches and denials")
 		flags.IntVar(&o.Parallel, "parallel", 0, "`number` of cases that run at a time (default one a processor)")
 	})
 	cli.AddOutputFlag(cmd, &o.output, suite.Outputs)
 	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.StringVar(&o.color, "color", cli.ColorChoices[0], "`when` to color the text: "+cli.OneOf(cli.ColorChoices))
-		flags.BoolVarP(&o.verbose, "verbose", "v", false, "also print passing cases and all notes")
+		flags.BoolVar(&o.verbose, "verbose", false, "also print passing cases and all notes")
 	})
 	cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	return cmd

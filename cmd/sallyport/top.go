@@ -45,7 +45,7 @@ func newTopCommand() *cobra.Command {
 	}
 	o.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Time", func() {
-		cmd.Flags().DurationVar(&o.window, "window", 10*time.Second, "`duration` to measure; 0 for the time since the API server started")
+		cmd.Flags().DurationVar(&o.window, "window", 10*time.Second, "`duration` to watch the counters of the API server; 0 for what they have counted since it started")
 		cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "repeat until interrupted")
 	})
 	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,4 +36,20 @@ func TestUninstallReportsEveryProblemInItsFlags(t *testing.T) {
 
 func TestUninstallOfStaticManifestsNeedsNoCluster(t *testing.T) {
 	sallyport(t, "uninstall", "--static-manifests-dir", filepath.Join(t.TempDir(), "none")).want(t, exitOK, "", "")
+}
+
+func TestUninstallRemovesTheStaticManifestsOfSeveralFolders(t *testing.T) {
+	args, want := []string{"uninstall", "--configuration-name", "web"}, ""
+	for _, folder := range []string{t.TempDir(), t.TempDir()} {
+		path := filepath.Join(folder, "mutating", "web.static.k8s.io.yaml")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("metadata:\n  labels: {app.kubernetes.io/managed-by: sallyport}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args, want = append(args, "--static-manifests-dir", folder), want+path+" deleted\n"
+	}
+	sallyport(t, args...).want(t, exitOK, want, "")
+	sallyport(t, args...).want(t, exitOK, "", "")
 }

@@ -21,9 +21,9 @@ import (
 type Uninstall struct {
 	// Name is the name of the webhook configurations.
 	Name string
-	// Directory is a directory of static admission manifests, which are removed instead of the
+	// Directories are those of static admission manifests, which are removed instead of the
 	// configurations in the cluster.
-	Directory string
+	Directories []string
 	// Conversions names the CustomResourceDefinitions whose conversion strategy is set to None.
 	Conversions []string
 	// Authority is removed with its lease; nil keeps both.
@@ -44,8 +44,8 @@ func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Rem
 	var out []registration.Removal
 	for _, step := range []func() ([]registration.Removal, error){
 		func() ([]registration.Removal, error) {
-			if u.Directory != "" {
-				return registration.RemoveStaticManifests(u.Directory, options)
+			if len(u.Directories) > 0 {
+				return u.removeStatic(options)
 			}
 			return registration.RemoveConfigurations(ctx, u.Clients.Configurations, options)
 		},
@@ -62,6 +62,18 @@ func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Rem
 		out = append(out, removals...)
 		if err != nil {
 			return out, withRightsHint(err)
+		}
+	}
+	return out, nil
+}
+
+// removeStatic removes the static manifests of all directories.
+func (u *Uninstall) removeStatic(options registration.RemoveOptions) (out []registration.Removal, err error) {
+	for _, directory := range u.Directories {
+		removals, err := registration.RemoveStaticManifests(directory, options)
+		out = append(out, removals...)
+		if err != nil {
+			return out, err
 		}
 	}
 	return out, nil

@@ -44,14 +44,14 @@ type Uninstaller struct {
 // uninstallOptions select what to remove, and from which cluster.
 type uninstallOptions struct {
 	authority.Flags
-	of         Uninstaller
-	directory  string
-	conversion bool
-	crds       []string
-	all        bool
-	dryRun     bool
-	yes        bool
-	force      bool
+	of          Uninstaller
+	directories []string
+	conversion  bool
+	crds        []string
+	all         bool
+	dryRun      bool
+	yes         bool
+	force       bool
 }
 
 // UninstallOf returns the command uninstall of an application. With --all it also removes what
@@ -91,7 +91,7 @@ func UninstallCommand(of Uninstaller) *cobra.Command {
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Removal", func() {
 		flags.StringVar(&o.Registration.Name, "configuration-name", o.Registration.Name, "`name` of the webhook configurations")
-		flags.StringVar(&o.directory, "static-manifests-dir", "", "`directory` of static admission manifests to remove instead of the webhook configurations in the cluster")
+		flags.StringArrayVar(&o.directories, "static-manifests-dir", nil, "`directory` of static admission manifests to remove instead of the webhook configurations in the cluster; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
 		if len(of.CRDs) > 0 {
 			flags.BoolVar(&o.conversion, "conversion", false, "set the conversion strategy of "+strings.Join(of.CRDs, ", ")+" to None; only correct if their versions have the same schema")
@@ -102,9 +102,9 @@ func UninstallCommand(of Uninstaller) *cobra.Command {
 		flags.BoolVar(&o.all, "all", false, "also remove the Secret of the authority and the leases of the server")
 	})
 	cli.AddFlagGroup(cmd, "Execution", func() {
-		flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed; the API server validates the requests without storing them")
+		flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing: print what would be removed; the API server validates the requests without storing them")
 		flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation on a terminal")
-		flags.BoolVar(&o.force, "force", false, "remove even if a server is running, which will register its webhooks again")
+		flags.BoolVar(&o.force, "force", false, "skip a safety check: remove even if a server is running, which will register its webhooks again")
 	})
 	return cmd
 }
@@ -129,7 +129,7 @@ func (o *uninstallOptions) validate() error {
 		errs = append(errs, o.Flags.Validate())
 	case o.all:
 		errs = append(errs, errors.New("--all requires --service or --authority-secret: use the value that the server runs with"))
-	case o.directory == "" && !o.force:
+	case len(o.directories) == 0 && !o.force:
 		errs = append(errs, errors.New("--service or --authority-secret is required to check whether a server still runs: use the value that the server runs with; "+
 			"if its authority is not in a Secret, stop the server and set --force"))
 	}
@@ -137,8 +137,10 @@ func (o *uninstallOptions) validate() error {
 	if err := named.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--configuration-name: %w", err))
 	}
-	if o.directory != "" && !filepath.IsAbs(o.directory) {
-		errs = append(errs, fmt.Errorf("--static-manifests-dir %q: must be an absolute path", o.directory))
+	for _, directory := range o.directories {
+		if !filepath.IsAbs(directory) {
+			errs = append(errs, fmt.Errorf("--static-manifests-dir %q: must be an absolute path", directory))
+		}
 	}
 	if len(o.of.CRDs) == 0 && o.conversion != (len(o.crds) > 0) {
 		errs = append(errs, errors.New("--conversion and --crd must be used together"))
@@ -152,11 +154,11 @@ func (o *uninstallOptions) validate() error {
 }
 
 func (o *uninstallOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	u := Uninstall{Name: o.Registration.Name, Directory: o.directory, Leases: o.of.Leases, Also: o.of.Also}
+	u := Uninstall{Name: o.Registration.Name, Directories: o.directories, Leases: o.of.Leases, Also: o.of.Also}
 	if o.conversion {
 		u.Conversions = o.crds
 	}
-	if o.directory == "" || o.conversion || o.Named() {
+	if len(o.directories) == 0 || o.conversion || o.Named() {
 		authority, err := o.Authority()
 		if err != nil {
 			return err

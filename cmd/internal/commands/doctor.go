@@ -60,7 +60,7 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 		flags.StringVar(&o.Dial, "dial", "", "`host:port` where a replica can be reached from here, to check its certificate; defaults to the Service or, if that does not answer, to one of its pods through the API server")
 		flags.StringArrayVar(&o.Static, "static-manifests-dir", nil, "`directory` of static admission manifests on this host; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
-		flags.DurationVar(&o.Window, "window", 10*time.Second, "if the API server has counted failed calls, `duration` to watch for more; 0 watches while the other checks run")
+		flags.DurationVar(&o.Window, "window", 10*time.Second, "`duration` to watch the counters of the API server, here for more failed calls if it has counted any; 0 watches while the other checks run")
 	})
 	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd

@@ -78,7 +78,7 @@ func Lint(of Linter) *cobra.Command {
 	cli.AddFlagGroup(cmd, "Input", func() {
 		flags.StringArrayVarP(&o.files, "filename", "f", nil, "`file` or folder with objects, YAML or JSON, or - for stdin; may be repeated")
 		_ = cmd.MarkFlagFilename("filename", manifest.Extensions...)
-		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` with static admission manifests; may be repeated")
+		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` of static admission manifests; may be repeated")
 		cli.CompleteFolders(cmd, "static-manifests-dir")
 		flags.BoolVar(&o.cluster, "cluster", false, "check a cluster, in addition to files")
 	})

@@ -101,10 +101,10 @@ func Review(of Reviewer) *cobra.Command {
 			"`file` or folder with the old objects for --operation UPDATE, matched by name, here or in --with; - for stdin; may be repeated")
 		flags.StringVar(&o.user.Username, "as", of.Name+"-review", "`name` of the requesting user")
 		flags.StringArrayVar(&o.user.Groups, "as-group", nil, "`name` of a group of the user; may be repeated")
-		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects without a namespace")
+		flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` to use for objects without one")
 		AddValidateFlag(cmd, &o.validation)
 		AddReleaseFlag(cmd, &o.release, "whose PodSecurity is evaluated", "defaults to the newest; with --server the API server decides")
-		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "exit with 0 or 3 although an input of the result is unknown, such as a PriorityClass that is not in the files")
+		flags.BoolVar(&o.allowUnknown, "allow-unknown", false, "accept what is unknown: exit with 0 or 3 although an input of the result is, such as a PriorityClass that is not in the files")
 	})
 	cli.AddFlagGroup(cmd, "Webhooks", func() {
 		flags.StringArrayVar(&o.webhooks, "only", nil,
@@ -114,7 +114,7 @@ func Review(of Reviewer) *cobra.Command {
 		}
 	})
 	cli.AddFlagGroup(cmd, "Cluster", func() {
-		flags.BoolVar(&o.server, "server", false, "also ask the API server of a cluster about the resulting objects and pods, by dry runs with your rights, or with --as by impersonation; objects that exist are reviewed as updates")
+		flags.BoolVar(&o.server, "server", false, "ask the API server about the resulting objects and pods too, by dry runs with your rights, or with --as by impersonation; objects that exist are reviewed as updates")
 	})
 	o.cluster.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Output", func() {

@@ -60,7 +60,7 @@ func (w *world) policy(t *testing.T, r *results, c *deceivingCase, p *prepared) 
 		question = append(question, "--old", old)
 	}
 	if c.set["dry"] == "true" {
-		question = append(question, "--dry-run")
+		question = append(question, "--as-dry-run")
 	}
 	// The field manager is known to who sends the request, and not always to who asks about it.
 	questions := map[string][]string{"": question}

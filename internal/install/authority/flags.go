@@ -33,7 +33,7 @@ func (f *Flags) AddFlags(cmd *cobra.Command) {
 	f.Registration.Service, f.Certificate.AuthoritySecret, f.flags = nil, "", cmd.Flags()
 	cli.AddFlagGroup(cmd, "Authority", func() {
 		setting.Bind(cmd, f, setting.Flag{Name: "service", Field: "registration.service", Value: hosting.ServiceFlag,
-			Usage: "the Service of the server, `namespace/name[:port]`; the authority is the Secret " + f.Certificate.DefaultSecret + " in its namespace"})
+			Usage: "the Service through which the API server calls the server, `namespace/name[:port]`; the authority is the Secret " + f.Certificate.DefaultSecret + " in its namespace"})
 		setting.Bind(cmd, f, setting.Flag{Name: "authority-secret", Field: "certificate.authoritySecret",
 			Usage: "the Secret of the authority, `namespace/name`, if the server runs with this flag"})
 	})

@@ -39,7 +39,7 @@ func (w *Workload) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&w.Image, "image", "", "with --part workload: the `image` of the server")
 	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of replicas")
 	flags.Int32Var(&w.SecurePort, "secure-port", 8443,
-		"with --part workload: `port` of the container; control planes outside the cluster's network reach few other ports without a firewall rule")
+		"with --part workload: `port` to serve webhooks on with TLS, in the container; control planes outside the cluster's network reach few other ports without a firewall rule")
 	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
 		"with --part workload: `name` of the pods' priority class; set it to empty if a quota forbids the class; empty by default if the failure policy is Ignore, since nothing then waits for a server")
 	flags.StringVar(&w.TLSSecret, "tls-secret", "",

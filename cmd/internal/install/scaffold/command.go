@@ -23,7 +23,7 @@ type Init struct {
 }
 
 // forMarkers are the flags that --from looks at. Others are about a new project.
-var forMarkers = []string{"from", "dir", "dry-run", "force"}
+var forMarkers = []string{"from", "dir", "dry-run", "overwrite"}
 
 // Command returns the command, without its flags.
 func (i *Init) Command() *cobra.Command {
@@ -36,7 +36,7 @@ func (i *Init) Command() *cobra.Command {
 			"API is about is yours to fill in.\n\n" +
 			"With --from it reads the markers +kubebuilder:webhook of a project that exists, with all arguments of\n" +
 			"controller-gen, and writes the webhooks as Go definitions into internal/definitions of that project.\n\n" +
-			"Nothing is reached over the network. No file that exists is replaced, unless --force is given.",
+			"Nothing is reached over the network. No file that exists is replaced, unless --overwrite is given.",
 		Example: "  sallyport init github.com/me/bookstore --kind Book --versions v1alpha1,v1 --dir bookstore\n" +
 			"  sallyport init github.com/me/fleet --kind Ship --versions v1 --group fleet.example.org --scope Cluster --dry-run\n" +
 			"  sallyport init --from .",
@@ -108,6 +108,6 @@ func (i *Init) AddProjectFlags(cmd *cobra.Command) {
 	cli.CompleteFolders(cmd, "from")
 	flags.StringVar(&i.Target.Folder, "dir", ".", "`folder` to write to, created if missing; with --from it is that project")
 	cli.CompleteFolders(cmd, "dir")
-	flags.BoolVar(&i.Target.DryRun, "dry-run", false, "print which files would be written, without writing them")
-	flags.BoolVar(&i.Target.Force, "force", false, "overwrite existing files")
+	flags.BoolVar(&i.Target.DryRun, "dry-run", false, "change nothing: print which files would be written")
+	flags.BoolVar(&i.Target.Force, "overwrite", false, "overwrite existing files")
 }

@@ -180,7 +180,7 @@ func existing(folder string, files []File) error {
 	if len(there) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s holds files of these names, and nothing is written: %s; choose another --dir, or replace them by --force", folder, strings.Join(there, ", "))
+	return fmt.Errorf("%s holds files of these names, and nothing is written: %s; choose another --dir, or replace them by --overwrite", folder, strings.Join(there, ", "))
 }
 
 func write(folder string, files []File, force bool) error {

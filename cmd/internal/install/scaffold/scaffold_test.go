@@ -159,7 +159,7 @@ func TestFilesThatExistStay(t *testing.T) {
 	var out bytes.Buffer
 	for _, dryRun := range []bool{true, false} {
 		err := (Target{Folder: folder, DryRun: dryRun}).Install(&out, files, "")
-		if err == nil || !strings.Contains(err.Error(), "go.mod, main.go; ") || !strings.Contains(err.Error(), "--force") || out.Len() > 0 {
+		if err == nil || !strings.Contains(err.Error(), "go.mod, main.go; ") || !strings.Contains(err.Error(), "--overwrite") || out.Len() > 0 {
 			t.Errorf("dry run %v: %v, %s", dryRun, err, &out)
 		}
 	}

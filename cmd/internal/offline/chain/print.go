@@ -68,7 +68,7 @@ func (r *Result) PrintText(out io.Writer, title string, all bool) error {
 		line("\nNo policy or webhook is for it.")
 	}
 	if skipped > 0 {
-		line("%6d skipped: --all says why", skipped)
+		line("%6d skipped: --show-excluded says why", skipped)
 	}
 	text.WriteString("\n")
 	if r.Denied != nil {

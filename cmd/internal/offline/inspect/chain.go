@@ -304,7 +304,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 		fmt.Fprintf(&text, "\nIf no server answers, this takes up to %d s.\n", worst)
 	}
 	if left > 0 {
-		fmt.Fprintf(&text, "%s not asked: --all says why.\n", cli.Count(left, "is", "are"))
+		fmt.Fprintf(&text, "%s not asked: --show-excluded says why.\n", cli.Count(left, "is", "are"))
 	}
 	for _, line := range skippedLines(r.Unread) {
 		fmt.Fprintf(&text, "not known: %s\n", manifest.PrintableLine(line))
