@@ -68,8 +68,7 @@ func newChainCommand() *cobra.Command {
 			"match conditions that include or exclude the request. Without -f, everything that depends on the object\n" +
 			"is reported as maybe.\n\n" +
 			"RESOURCE has the format that kubectl accepts, such as pods, deployments.apps or pods/eviction. The object\n" +
-			"in the file is evaluated as is, without the API server's defaults.\n\n" +
-			"Exit status: 0 allowed, or listed; 3 refused; 1 anything else, such as an unknown result.",
+			"in the file is evaluated as is, without the API server's defaults.",
 		Example: "  # run a pod through the policies and webhooks of a cluster\n" +
 			"  sallyport chain pods -n team-a -f pod.yaml --as alice\n\n" +
 			"  # the same with those of a repository, in a pipeline\n" +

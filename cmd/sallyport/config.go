@@ -28,7 +28,7 @@ func newConfigCheckCommand() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Report every problem in a configuration",
 		Long: "Read a configuration as serve does, and report every problem with its line. This needs no network\n" +
-			"access. Exit status: 0 if there are no problems, 1 otherwise.",
+			"access.",
 		Example:           "  sallyport config check sallyport.yaml",
 		Args:              oneFile,
 		ValidArgsFunction: completeConfig,

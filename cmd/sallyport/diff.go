@@ -20,9 +20,7 @@ func newDiffCommand() *cobra.Command {
 			"the result, as 'sallyport review' does with files. For a running pod, the result shows what is missing.\n" +
 			"The API server is asked about each resulting pod by a dry run, with your rights: quotas, LimitRanges,\n" +
 			"classes, ServiceAccounts, policies and its validation may refuse it. A refusal names the fields and what\n" +
-			"has set them. Nothing is written.\n\n" +
-			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else, such as a pod of which it is\n" +
-			"not known whether the API server accepts it.",
+			"has set them. Nothing is written.",
 		Example: "  sallyport diff -f pod.yaml\n\n" +
 			"  # what the next pod of a Deployment would get\n" +
 			"  sallyport diff deployment/web -n team-a",

@@ -38,8 +38,7 @@ func newDriftCommand() *cobra.Command {
 			"Pods are compared with the selectors of the objects. Exclusions of the server's own configuration, such as\n" +
 			"registration.excludedNamespaces, are respected; exclusions by other clients are not.\n" +
 			"Conflicts are not replayed: see preview for what a new pod would get.\n\n" +
-			"'rollout restart' replaces the pods that are outdated, missing, missed or surplus.\n\n" +
-			"Exit status: 0 no pod differs, 2 some pods differ, 1 anything else.",
+			"'rollout restart' replaces the pods that are outdated, missing, missed or surplus.",
 		Example: "  sallyport drift --all-namespaces\n\n" +
 			"  # only pods with an old revision of one object\n" +
 			"  sallyport drift poddefault/proxy -n team-a -o json",

@@ -116,9 +116,7 @@ func newExplainCommand() *cobra.Command {
 			"--config if the server's webhook dataset does not have its default settings.\n\n" +
 			"The API server is asked about each pod by a dry run, with your rights: quotas, LimitRanges, classes,\n" +
 			"ServiceAccounts, policies and its validation may refuse it. For a running pod, the question is whether its\n" +
-			"replacement would be admitted now.\n\n" +
-			"Exit status: 0 if the pod would be admitted, 3 if it would be denied, 1 anything else, such as a pod of\n" +
-			"which it is not known whether the API server accepts it.",
+			"replacement would be admitted now.",
 		Example: "  sallyport explain pod/web-0\n\n" +
 			"  sallyport explain deployment/web -n team-a\n\n" +
 			"  # before it is created\n" +

@@ -21,8 +21,7 @@ func newExportCommand() *cobra.Command {
 		Short: "Print PodDefaults as policies that the API server evaluates without a server",
 		Long: "Print the PodDefaults of files as policies that the API server of Kubernetes 1.36 or later evaluates\n" +
 			"itself, instead of a server. Comments list their limitations. A PodDefault that would silently behave\n" +
-			"differently than with the webhook is an error.\n\n" +
-			"Exit status: 0 success, 1 error.",
+			"differently than with the webhook is an error.",
 		Example: "  # injection by the API server itself\n" +
 			"  kubectl get poddefaults -A -o yaml | sallyport export -f - | kubectl apply -f -\n\n" +
 			"  # with the settings of a server\n" +

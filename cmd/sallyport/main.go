@@ -14,13 +14,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// Exit statuses of every command.
+// Exit statuses of every command: see [cli.ExitStatuses].
 const (
 	exitOK     = 0
-	exitError  = 1                   // any other failure
-	exitFound  = int(cli.ExitFound)  // lint, doctor, drift: there are findings
-	exitPartly = int(cli.ExitPartly) // replay: some records could not be compared
-	exitDenied = int(cli.ExitDenied) // review, explain, diff, preview: an object was or would be denied
+	exitError  = 1
+	exitFound  = int(cli.ExitFound)
+	exitPartly = int(cli.ExitPartly)
+	exitDenied = int(cli.ExitDenied)
 )
 
 func main() {

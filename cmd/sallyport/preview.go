@@ -32,9 +32,7 @@ func newPreviewCommand() *cobra.Command {
 			"Jobs, CronJobs, and pods without a known owner. Running pods do not change, and nothing is written.\n" +
 			"Files are checked first: fields, schema, and what the webhook for authors would reject.\n\n" +
 			"The API server is asked about each pod that would change by a dry run, with your rights: quotas,\n" +
-			"LimitRanges, classes, ServiceAccounts, policies and its validation may refuse it.\n\n" +
-			"Exit status: 0 if all pods would be admitted, 3 if the object itself or pods that are admitted now would\n" +
-			"be denied, 1 anything else, such as pods of which it is not known whether the API server accepts them.",
+			"LimitRanges, classes, ServiceAccounts, policies and its validation may refuse it.",
 		Example: "  # before applying it\n" +
 			"  sallyport preview -f poddefault.yaml\n\n" +
 			"  # what deleting it would undo\n" +

@@ -36,8 +36,7 @@ func newRecordCommand() *cobra.Command {
 			"annotations and Secrets. Pods are reached through the API server, as by kubectl port-forward. The certificate\n" +
 			"of the server is verified as the API server verifies it.\n\n" +
 			"The server asks the API server whether you may get the non-resource URL /recorded-reviews. It gets the\n" +
-			"credentials of your kubeconfig; with --as-service-account, a ten-minute token instead.\n\n" +
-			"Exit status: 0 all replicas answered, 1 one did not. The reviews of the others are written.",
+			"credentials of your kubeconfig; with --as-service-account, a ten-minute token instead.",
 		Example: "  # the latest reviews, for sallyport replay -f reviews.jsonl\n" +
 			"  sallyport record --to-file reviews.jsonl\n\n" +
 			"  # also those of the next five minutes\n" +

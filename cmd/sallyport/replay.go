@@ -39,9 +39,7 @@ func newReplayCommand() *cobra.Command {
 		Long: "Replay reads recorded requests: recordings of serve (recording in its configuration),\n" +
 			"AdmissionReviews with their responses, and kube-apiserver's audit log with request objects. It answers them\n" +
 			"with your configuration and PodDefaults, and groups the decisions that differ from the recorded ones or,\n" +
-			"with --before-config and --before-with, from those of another configuration. It sends nothing.\n\n" +
-			"Exit status: 0 no decision differs, 2 some decisions differ, 1 an input could not be read, 4 no decision\n" +
-			"differs, but some requests could not be compared (see --allow-unknown).",
+			"with --before-config and --before-with, from those of another configuration. It sends nothing.",
 		Example: "  # what would the new PodDefaults change in yesterday's pods?\n" +
 			"  sallyport replay -f reviews.jsonl --config new.yaml --with new/\n\n" +
 			"  # the same from an audit log, between two versions of the policies\n" +

@@ -23,9 +23,7 @@ func newReviewCommand() *cobra.Command {
 			"read from the files of --with. Objects are checked first: unknown fields, wrong types, and the schema of\n" +
 			"custom resources. The API server's own defaulting, admission plugins and validation, and the selectors\n" +
 			"of webhook configurations are not applied. With --server, the API server of a cluster is asked about each\n" +
-			"resulting object by a dry run, with your rights. A refusal names the fields and what has set them.\n\n" +
-			"Exit status: 0 allowed, 3 denied (the message is on stderr), 1 anything else, such as objects that could\n" +
-			"not be reviewed, or of which it is not known whether the API server accepts them.",
+			"resulting object by a dry run, with your rights. A refusal names the fields and what has set them.",
 		Example: "  # apply the PodDefaults of a file to a pod, and show which of them makes each change\n" +
 			"  sallyport review -f pod.yaml --with poddefaults.yaml\n\n" +
 			"  # review the objects of a pipeline with the PodDefaults of a cluster\n" +

@@ -106,9 +106,7 @@ func newRolloutStatusCommand() *cobra.Command {
 		Use:   "status TYPE/NAME",
 		Short: "Show how far a rollout has got",
 		Long: "Show which step the rollout of a PodDefault or ClusterPodDefault has reached, and how many running pods have\n" +
-			"its current revision. Steps may hold for hours, so the command waits for the end only with --watch.\n\n" +
-			"Exit status: 0 the rollout is complete or in progress, 2 it is aborted or unhealthy, 1 anything else, such\n" +
-			"as a --timeout.",
+			"its current revision. Steps may hold for hours, so the command waits for the end only with --watch.",
 		Example: "  sallyport rollout status poddefault/proxy -n team-a\n\n" +
 			"  # wait until all new pods get the change\n" +
 			"  sallyport rollout status poddefault/proxy -n team-a --watch --timeout 1h",
@@ -170,8 +168,7 @@ func newRolloutHistoryCommand() *cobra.Command {
 		Use:   "history TYPE/NAME",
 		Short: "List the revisions of a PodDefault, or show the spec of one",
 		Long: "List the recorded revisions of a PodDefault or ClusterPodDefault, which of them is current or stable, and\n" +
-			"the state of a rollout.\n\n" +
-			"Exit status: 0 success, 1 error.",
+			"the state of a rollout.",
 		Example: "  sallyport rollout history poddefault/proxy -n team-a\n\n" +
 			"  # what revision 3 adds to pods\n" +
 			"  sallyport rollout history poddefault/proxy -n team-a --revision 3",
@@ -197,8 +194,7 @@ func newRolloutDiffCommand() *cobra.Command {
 		Use:   "diff TYPE/NAME",
 		Short: "Show how a PodDefault differs from an earlier revision",
 		Long: "Show how a PodDefault or ClusterPodDefault differs from an earlier revision of it, as a unified diff. Nothing\n" +
-			"is printed if it does not differ. 'sallyport diff' shows what PodDefaults change in a pod.\n\n" +
-			"Exit status: 0 success, 1 error.",
+			"is printed if it does not differ. 'sallyport diff' shows what PodDefaults change in a pod.",
 		Example: "  # the last change\n" +
 			"  sallyport rollout diff poddefault/proxy -n team-a\n\n" +
 			"  # all changes since revision 3\n" +
@@ -223,8 +219,7 @@ func newRolloutUndoCommand() *cobra.Command {
 		Short: "Give a PodDefault the spec of an earlier revision",
 		Long: "Give a PodDefault or ClusterPodDefault the spec of an earlier revision. Its description, rollout and limit\n" +
 			"of revisions stay. If it has a rollout, the steps apply to this change too, unless you give --now. A change\n" +
-			"back to the stable revision ends a rollout. The output says which revision new pods get.\n\n" +
-			"Exit status: 0 success, 1 error.",
+			"back to the stable revision ends a rollout. The output says which revision new pods get.",
 		Example: "  # undo the last change, for all new pods at once\n" +
 			"  sallyport rollout undo poddefault/proxy -n team-a --now\n\n" +
 			"  sallyport rollout undo clusterpoddefault/proxy --to-revision 3 --dry-run",
@@ -255,8 +250,7 @@ func newRolloutPromoteCommand() *cobra.Command {
 		Use:   "promote TYPE/NAME",
 		Short: "Promote a rollout to its next step",
 		Long: "Promote the rollout of a PodDefault or ClusterPodDefault to its next step without waiting. It is refused while\n" +
-			"the condition RolloutHealthy is False, unless you override it with --force.\n\n" +
-			"Exit status: 0 success, 1 error.",
+			"the condition RolloutHealthy is False, unless you override it with --force.",
 		Example: "  sallyport rollout promote poddefault/proxy -n team-a\n\n" +
 			"  # skip the other steps\n" +
 			"  sallyport rollout promote poddefault/proxy -n team-a --full\n\n" +
@@ -289,8 +283,7 @@ func newRolloutAbortCommand() *cobra.Command {
 		Use:   "abort TYPE/NAME",
 		Short: "Abort a rollout: all new pods get the stable revision",
 		Long: "Stop the rollout of a PodDefault or ClusterPodDefault: all new pods get the stable revision. The spec stays,\n" +
-			"and so do existing pods. The next change starts another rollout.\n\n" +
-			"Exit status: 0 success, 1 error.",
+			"and so do existing pods. The next change starts another rollout.",
 		Example: "  sallyport rollout abort poddefault/proxy -n team-a",
 	}, true, func(cmd *cobra.Command, r *injection.Revised) error {
 		if err := r.Abort(cmd.Context()); err != nil {

@@ -36,9 +36,7 @@ func newRolloutRestartCommand() *cobra.Command {
 			"ClusterPodDefaults or only of TYPE/NAME, as 'kubectl rollout restart' does: Deployments, StatefulSets and\n" +
 			"DaemonSets, in batches. The next batch begins when all pods of the one before are replaced and available;\n" +
 			"it stops at a workload that fails. A workload is not restarted if its new pods would be refused, or if\n" +
-			"that is not known: the API server is asked about them by dry runs, with your rights.\n\n" +
-			"Exit status: 0 all such workloads were restarted, or there is none; 2 some were not, as in a dry run;\n" +
-			"1 anything else.",
+			"that is not known: the API server is asked about them by dry runs, with your rights.",
 		Example: "  # which workloads would be restarted, then restart them two at a time\n" +
 			"  sallyport rollout restart -n team-a --dry-run\n" +
 			"  sallyport rollout restart -n team-a --batch-size 2\n\n" +

@@ -32,8 +32,7 @@ func newTestCommand() *cobra.Command {
 		Long: "Test reviews the objects of each case with the webhooks that serve would host, and compares the result\n" +
 			"with the expectations of the case: allowed or denied, warnings, whole objects or parts of them, patches, and\n" +
 			"which PodDefault wanted a change. A case stands in a file of kind Suite, or is a folder with object.yaml,\n" +
-			"with.yaml and want.yaml. A broken file does not stop the other cases. See docs/testing.md.\n\n" +
-			"Exit status: 0 all cases passed, 2 a case failed, 1 a case could not run, or its result is unknown.",
+			"with.yaml and want.yaml. A broken file does not stop the other cases. See docs/testing.md.",
 		Example: "  # all suites and cases below a folder\n" +
 			"  sallyport test -f policies/\n\n" +
 			"  # those about notebooks, each with its time\n" +

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit statuses besides 0 and 1.
+// Exit statuses besides 0 and 1: see [ExitStatuses].
 const (
-	ExitFound  ExitStatus = 2 // lint, doctor, drift, convert: there are findings
-	ExitDenied ExitStatus = 3 // review, explain, diff, preview: an object was or would be denied
-	ExitPartly ExitStatus = 4 // replay: nothing that was found is wrong, and not all could be looked at
+	ExitFound  ExitStatus = 2
+	ExitDenied ExitStatus = 3
+	ExitPartly ExitStatus = 4
 )
 
 // ExitStatus is an error that has been reported already.

@@ -62,6 +62,9 @@ func PrintUsage(cmd *cobra.Command) error {
 	for _, group := range flagGroups(cmd) {
 		out.WriteString("\n" + group.title + ":\n" + group.flags.FlagUsagesWrapped(width))
 	}
+	if !cmd.HasAvailableSubCommands() {
+		printExits(&out, cmd, width)
+	}
 	if cmd.HasAvailableSubCommands() {
 		out.WriteString("\nRun '" + cmd.CommandPath() + " COMMAND --help' for more about a command.\n")
 	}

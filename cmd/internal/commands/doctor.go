@@ -37,9 +37,7 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 			"configurations, the Service and its replicas, the certificate and every caBundle, the permissions of the\n" +
 			"server, failed calls, and static admission manifests. The server is found through the webhook\n" +
 			"configurations. Checks that are not permitted are reported as such. Pods are sent to the API server only\n" +
-			"in dry runs, to see whether they are injected.\n\n" +
-			"Exit status: 0 if there are no problems, 2 if there are, 1 if the API server cannot be reached, or if it\n" +
-			"is unknown whether the webhooks work.",
+			"in dry runs, to see whether they are injected.",
 		Example: "  " + name + " doctor\n" +
 			"  " + name + " doctor --service " + name + "-system/" + name + " --output json\n\n" +
 			"  # without permission to forward ports of pods, through a forwarded port\n" +

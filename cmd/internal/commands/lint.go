@@ -61,7 +61,6 @@ func Lint(of Linter) *cobra.Command {
 			"workloads, certificates and RBAC behind them, and ValidatingAdmissionPolicies and\n" +
 			"MutatingAdmissionPolicies, in files, rendered charts or a cluster. Nothing is changed.\n" +
 			"Checks that could not run are reported.\n\n" +
-			"Exit status: 0 if there are no findings, 2 if there are, 1 if something could not be read.\n\n" +
 			"To ignore findings of an object, add them with a reason to its annotation\n" +
 			lint.IgnoreAnnotation + ", one 'RULE: reason' or 'RULE WEBHOOK: reason' per line.",
 		Example: "  " + of.Name + " lint -f manifests/\n" +

@@ -51,7 +51,6 @@ func Command(application string, flags cluster.Flags, converters []conversion.Co
 func WebhookCommand(program string, flags cluster.Flags) *cobra.Command {
 	c := &command{cluster: flags}
 	cmd := c.cobra(program, "by the conversion webhooks of the cluster's definitions, or of definitions in the files")
-	cmd.Long += "\n\nExit status: 0 if nothing is lost, 2 if something is, 1 if something could not be read."
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
