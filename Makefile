@@ -48,7 +48,7 @@ components = etcd kube-apiserver kubectl
 demo demo-cloud: components = etcd kube-apiserver
 apiserver alone race-all: components += kube-controller-manager kube-scheduler kwok helm kustomize
 # Builds what is missing; prints progress on stderr, the folder as its last line.
-controlplane = (cd test/controlplane && $(GO) run . $(if $(K8S),-kubernetes "$(K8S)") $(components))
+controlplane = (cd test/controlplane && GOWORK=off $(GO) run . $(if $(K8S),-kubernetes "$(K8S)") $(components))
 # For the beginning of a recipe's command: builds the control plane and sets
 # KUBEBUILDER_ASSETS for the rest.
 with_control_plane = assets=$$( $(controlplane) ) || exit 1; \
@@ -66,7 +66,7 @@ race = $$(command -v "$$(CGO_ENABLED=1 $(GO) env CC | cut -d' ' -f1)" >/dev/null
 # then, and $(report) counts it as flaky. A fourth argument is a command that runs them. `go vet`
 # has looked at all before: for its part of that, `go test` would look at all of Kubernetes again.
 results = $(CURDIR)/bin/test-results
-gotestsum = $$(CGO_ENABLED=0 $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod -n gotestsum) --format pkgname --format-hide-empty-pkg --hide-summary skipped
+gotestsum = $$(CGO_ENABLED=0 GOWORK=off $(GO) tool -modfile=$(CURDIR)/tools/gotestsum/go.mod -n gotestsum) --format pkgname --format-hide-empty-pkg --hide-summary skipped
 gotest = mkdir -p $(results) && $(4) $(gotestsum) --jsonfile $(results)/$(1).json --junitfile $(results)/$(1).xml \
 	$(if $(RERUNS),--rerun-fails=$(RERUNS) --rerun-fails-max-failures=5) --packages "$(2)" -- -vet=off $(3)
 # Prints the slowest packages and tests of all stages, flaky ones, and the total.
@@ -109,11 +109,14 @@ provider_module = ./examples/cloud-controller-manager-gce
 # An operator as its author has it, with tests on an API server.
 operator_module = ./examples/bookstore
 
-# Folders of all modules of the repository, of those that are not the main one, and
-# of those that have packages.
+# go.work has the modules that are developed together: `work` are the packages of all of them, and ./...
+# those of one. Their versions of what they have in common are the highest that one asks for, so a command for
+# another module sets GOWORK=off. These are the folders of the packages of go.work's own modules, of all
+# modules of the repository, and of those outside of go.work that have packages.
 modules = $$(find . -name .git -prune -o -name bin -prune -o -name go.mod -print | xargs -n1 dirname | sort)
-other_modules = $$(for m in $(modules); do \
-	[ "$$m" != . ] && [ "$$m" != $(provider_module) ] && [ -n "$$($(GO) -C "$$m" list ./... 2>/dev/null)" ] && echo "$$m"; done)
+work_modules = $$($(GO) list -m -f '{{.Dir}}' | sed "s|^$(CURDIR)/|./|; s|^$(CURDIR)$$|.|")
+other_modules = $$(for m in $(modules); do echo "$(work_modules)" | grep -qxF "$$m" || \
+	{ [ "$$m" != $(provider_module) ] && [ -n "$$(GOWORK=off $(GO) -C "$$m" list ./... 2>/dev/null)" ] && echo "$$m"; }; done)
 
 # The version of `make image` and `make release`.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | sed 's/^[^v]/v0.0.0-&/')
@@ -137,7 +140,7 @@ quickstart: ## Build sallyport, and ask it what a PodDefault does to a pod; no c
 .PHONY: demo-plan
 demo-plan:
 	@echo "1. sallyport and the demo: built, in about 2 minutes on two cores the first time, then in seconds"
-	@echo "2. $$(cd test/controlplane && $(GO) run . -plan $(if $(K8S),-kubernetes "$(K8S)") $(components))"
+	@echo "2. $$(cd test/controlplane && GOWORK=off $(GO) run . -plan $(if $(K8S),-kubernetes "$(K8S)") $(components))"
 	@echo "3. the demo: some 10 seconds on a real API server"
 
 .PHONY: demo
@@ -162,13 +165,13 @@ build: ## Build bin/sallyport
 
 .PHONY: image
 image: ## Make image tarballs for amd64 and arm64 in bin/release, without a container daemon
-	@$(GO) -C tools/release run . image -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
+	@GOWORK=off $(GO) -C tools/release run . image -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
 
 .PHONY: release
 release: components = helm kustomize
 release: ## Make everything of a release in bin/release: VERSION=v1.2.3 (else what git describes)
 	@rm -rf "$(release_folder)" && mkdir -p "$(release_folder)"
-	@$(GO) -C tools/release run . binaries -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
+	@GOWORK=off $(GO) -C tools/release run . binaries -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
 	@$(MAKE) --no-print-directory image VERSION="$(VERSION)"
 	@$(with_control_plane); version="$(VERSION)"; "$$KUBEBUILDER_ASSETS/helm" package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)" && \
 	for name in base cert-manager kubeflow static; do \
@@ -176,7 +179,7 @@ release: ## Make everything of a release in bin/release: VERSION=v1.2.3 (else wh
 	@sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' config/static/host/sallyport.yaml > "$(release_folder)/sallyport-static-pod.yaml"
 	@cp config/static/host/admission.yaml "$(release_folder)/sallyport-static-admission.yaml"
 	@cp config/components/monitoring/dashboard.json "$(release_folder)/sallyport-dashboard.json"
-	@$(GO) -C tools/release run . checksums -out "$(release_folder)"
+	@GOWORK=off $(GO) -C tools/release run . checksums -out "$(release_folder)"
 	@ls "$(release_folder)"
 
 .PHONY: controlplane
@@ -190,7 +193,7 @@ check: ## Before each commit: format, vet, unit tests, import table, generated f
 .PHONY: test
 test: ## For each change: check, other modules, and all that has to be true, on a real API server
 	@rm -rf $(results); trap '$(report)' EXIT; trap 'exit 1' INT TERM; set -e; \
-	for stage in format vet unit "-j 3 apiserver operator generated" "-j 4 alone race properties modules"; do \
+	for stage in format vet unit floor "-j 3 apiserver operator generated" "-j 4 alone race properties modules"; do \
 		$(MAKE) --no-print-directory $$stage RERUNS=1 ALL=1 CHECKS=500 PROPERTIES="./cmd/internal/poddefault ./cmd/test/specification"; done
 
 .PHONY: format
@@ -200,20 +203,25 @@ format:
 
 .PHONY: vet
 vet:
-	$(GO) vet ./...
+	$(GO) vet work
+
+# The library at the lowest versions that its go.mod asks for, without what a go.work raises, and compiled with the newest.
+library = . ./admission/... ./conversion/... ./jsonpatch/... ./serving/... ./registration/... ./controllerruntime/... ./sallyporttest/... ./internal/...
+.PHONY: floor
+floor: ## Vet and test the library with the oldest Kubernetes that it supports
+	@echo "the library at its lowest versions"; unset KUBEBUILDER_ASSETS; export GOWORK=off; $(GO) vet ./... && \
+	packages=$$($(GO) list $(library) | tr '\n' ' ') && $(call gotest,floor,$$packages,-short -skip '$(on_apiserver)')
 
 # With ALL, packages that `make apiserver` runs whole are left to it.
 .PHONY: unit
 unit:
 	@unset KUBEBUILDER_ASSETS; later=$$($(GO) list ./cmd/test/e2e/... $(if $(ALL),$(apiserver_packages))); \
-	unit=$$($(GO) list ./... | grep -vxF "$$later" | tr '\n' ' '); \
+	unit=$$($(GO) list work | grep -v '/examples/bookstore' | grep -vxF "$$later" | tr '\n' ' '); \
 	echo "unit tests"; $(call gotest,unit,$$unit,-skip '$(on_apiserver)')
 
-# The operator is tested by `make operator`.
 .PHONY: modules
 modules:
-	@for m in $(other_modules); do echo "$$m"; nice -n 19 $(GO) -C "$$m" vet ./... || exit 1; \
-		[ "$$m" = $(operator_module) ] || \
+	@export GOWORK=off; for m in $(other_modules); do echo "$$m"; nice -n 19 $(GO) -C "$$m" vet ./... || exit 1; \
 		(cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1 -skip '$(on_apiserver)',nice -n 19)) || exit 1; done
 
 # With -short, a twentieth of the random cases (a fifth of rapid's): the unit tests draw all of
@@ -253,7 +261,7 @@ alone: build
 
 .PHONY: race-all
 race-all: build browser ## All tests under the race detector, on a real API server too; needs a C compiler
-	@$(with_control_plane); export CGO_ENABLED=1; $(call gotest,race-all,./...,-race -count=1 -p 1 -timeout 60m)
+	@$(with_control_plane); export CGO_ENABLED=1; $(call gotest,race-all,$$($(GO) list work | tr '\n' ' '),-race -count=1 -p 1 -timeout 60m)
 
 .PHONY: screenshots
 screenshots: build browser ## Take the pictures of the console's pages that docs/console.md has
@@ -261,11 +269,11 @@ screenshots: build browser ## Take the pictures of the console's pages that docs
 
 .PHONY: provider
 provider: ## Test the webhook that labels volumes with a real cloud provider and a fake cloud (first run: several minutes)
-	$(GO) -C $(provider_module) vet ./... && $(GO) -C $(provider_module) test ./...
+	export GOWORK=off; $(GO) -C $(provider_module) vet ./... && $(GO) -C $(provider_module) test ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 1m) each
-	@set -e; dirs=$$($(GO) list -f '{{.Dir}}' ./...); for dir in $$dirs; do \
+	@set -e; dirs=$$($(GO) list -f '{{.Dir}}' work); for dir in $$dirs; do \
 		grep -qs '^func Fuzz' "$$dir"/*_test.go || continue; \
 		listed=$$(cd "$$dir" && $(GO) test -list '^Fuzz' .); \
 		for target in $$(printf '%s\n' "$$listed" | grep '^Fuzz'); do \
@@ -327,10 +335,10 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 
 .PHONY: lint
 lint: ## Run golangci-lint as pinned in tools/lint/go.mod, and Kubernetes' linter over the API types
-	@echo "kube-api-linter"; $(GO) -C tools/apilint run . exceptions.yaml "$(CURDIR)" ./api/kubeflow/... ./api/sallyport/...
-	@set -e; for m in . $(other_modules); do \
-		echo "golangci-lint run in $$m"; \
-		(cd "$$m" && $(GO) tool -modfile="$(CURDIR)/tools/lint/go.mod" golangci-lint run ./...); done
+	@echo "kube-api-linter"; GOWORK=off $(GO) -C tools/apilint run . exceptions.yaml "$(CURDIR)/api" ./kubeflow/... ./sallyport/...
+	@set -e; linter=$$(GOWORK=off $(GO) tool -modfile=tools/lint/go.mod -n golangci-lint); \
+	for m in $(work_modules); do echo "golangci-lint run in $$m"; (cd "$$m" && "$$linter" run ./...); done; \
+	for m in $(other_modules); do echo "golangci-lint run in $$m"; (cd "$$m" && GOWORK=off "$$linter" run ./...); done
 
 .PHONY: generate
 generate: definitions templates ## Generate deep copies, CustomResourceDefinitions, what config/ and charts/ have of them and of the rights, the console's pages, and docs/api.md
@@ -342,16 +350,16 @@ generate: definitions templates ## Generate deep copies, CustomResourceDefinitio
 # Deep copies and definitions, from the types.
 .PHONY: definitions
 definitions:
-	@$(GO) tool -modfile=tools/go.mod controller-gen \
+	@$(GO) tool controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd:generateEmbeddedObjectMeta=true \
 		paths=./api/... output:crd:dir=config/crd
-	@$(GO) tool -modfile=tools/go.mod controller-gen \
+	@$(GO) tool controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd \
 		paths=./examples/crontab/... output:crd:dir=examples/crontab/config/crd
-	@$(GO) tool -modfile=tools/go.mod controller-gen \
+	@$(GO) tool controller-gen \
 		object:headerFile=tools/boilerplate.go.txt crd webhook paths=./examples/kubebuilder/... \
 		output:crd:dir=examples/kubebuilder/config/crd output:webhook:dir=examples/kubebuilder/config/webhook
-	@cd $(operator_module) && $(GO) tool -modfile=$(CURDIR)/tools/go.mod controller-gen \
+	@cd $(operator_module) && $(GO) tool controller-gen \
 		object:headerFile=$(CURDIR)/tools/boilerplate.go.txt crd paths=./api/... output:crd:dir=config/crd
 	@$(GO) -C tools run ./crdtrim $(CURDIR)/config/crd/*_*.yaml
 	@$(GO) test ./cmd/internal/poddefault/validate -run GeneratedSchemas -update >/dev/null
@@ -359,7 +367,7 @@ definitions:
 # The console's pages, from their templates.
 .PHONY: templates
 templates:
-	@$(GO) tool -modfile=tools/go.mod templ generate -log-level=warn -path cmd/internal/live/console
+	@$(GO) tool templ generate -log-level=warn -path cmd/internal/live/console
 
 # docs/api.md, from the types.
 .PHONY: reference
@@ -376,7 +384,7 @@ from_reference = api cmd/internal/serve cmd/internal/poddefault cmd/internal/web
 .PHONY: generated
 generated:
 	@mkdir -p bin; changed=$$($(foreach target,definitions templates reference, \
-		[ -e bin/.$(target) ] && [ -z "$$(find $(from_$(target)) tools go.mod Makefile -type f -newer bin/.$(target))" ] || echo $(target);)) && \
+		[ -e bin/.$(target) ] && [ -z "$$(find $(from_$(target)) tools go.work cmd/go.mod api/go.mod Makefile -type f -newer bin/.$(target))" ] || echo $(target);)) && \
 	[ -n "$$changed" ] || exit 0; echo make $$changed; tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && trap 'exit 1' INT TERM && \
 	tar --exclude=./.git --exclude=./bin -cf - . | tar -xf - -C "$$tmp" && \
 	for target in $$changed; do $(MAKE) --no-print-directory -C "$$tmp" $$target || exit 1; done && \
@@ -388,11 +396,11 @@ generated:
 verify: format ## Check that all is formatted, tidy and generated as it should be, count exported identifiers and the lines of packages, and compare the stable core with its record; changes nothing
 	@for m in $(modules); do \
 		echo "go mod tidy -diff in $$m"; \
-		$(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
+		GOWORK=off $(GO) -C "$$m" mod tidy -diff || { echo "$$m/go.mod is not tidy, run: $(GO) -C $$m mod tidy"; exit 1; }; done
 	@cd test/conformance/suite && for m in kubernetes-*.mod; do \
 		echo "go mod tidy -diff with test/conformance/suite/$$m"; \
-		$(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance/suite && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
-	@echo "exported identifiers"; $(GO) -C tools run ./exported -most 360 $(CURDIR)
+		GOWORK=off $(GO) mod tidy -diff -modfile="$$m" || { echo "$$m is not tidy, run: cd test/conformance/suite && $(GO) mod tidy -modfile=$$m"; exit 1; }; done
+	@echo "exported identifiers"; $(GO) -C tools run ./exported -most 361 $(CURDIR)
 	@echo "budgets"; $(GO) -C tools run ./budgets budgets/exceptions.yaml $(CURDIR)
 	@echo "the stable core"; $(GO) -C tools run ./compatibility $(CURDIR)
 	@rm -f bin/.definitions bin/.templates bin/.reference; $(MAKE) --no-print-directory generated

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,12 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	conversionhub "sigs.k8s.io/controller-runtime/pkg/conversion"
 	ctrlconversion "sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/sallyport-io/sallyport/controllerruntime"
-	v1 "github.com/sallyport-io/sallyport/examples/crontab/api/v1"
-	"github.com/sallyport-io/sallyport/examples/crontab/api/v1alpha1"
-	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
 )
 
 func TestAConverterOfControllerRuntimeConverts(t *testing.T) {
@@ -61,34 +60,76 @@ func TestAConverterThatCannotBeMadeIsAProblem(t *testing.T) {
 // A project that keeps controller-runtime's handler, as its builder registers it, gets the same
 // answers from this server.
 func TestTheConversionHandlerOfControllerRuntimeIsServed(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(v1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	scheme, _ := convertible(t)
 	given, roots := options(t)
 	server := controllerruntime.NewServer(given)
 	server.Register("/convert", ctrlconversion.NewWebhookHandler(scheme, ctrlconversion.NewRegistry()))
 	r := start(t, server, given.Port, roots)
 	ask := func(object string) (code int, review apiextensionsv1.ConversionReview) {
 		code, answer, _ := r.call(t, http.MethodPost, "/convert?timeout=30s", `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1",
-			"request":{"uid":"the-uid","desiredAPIVersion":"stable.example.com/v1","objects":[`+object+`]}}`)
+			"request":{"uid":"the-uid","desiredAPIVersion":"example.com/v2","objects":[`+object+`]}}`)
 		if err := json.Unmarshal([]byte(answer), &review); err != nil || review.Response == nil || review.Response.UID != "the-uid" {
 			t.Fatalf("got %d %s, %v", code, answer, err)
 		}
 		return code, review
 	}
 
-	code, review := ask(`{"apiVersion":"stable.example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},
-		"spec":{"schedule":{"minute":"*/5","hour":"1","dayOfMonth":"*","month":"*","dayOfWeek":"*"}}}`)
+	code, review := ask(`{"apiVersion":"example.com/v1","kind":"Settings","metadata":{"name":"a"},"text":"b"}`)
 	if code != http.StatusOK || review.Response.Result.Status != metav1.StatusSuccess || len(review.Response.ConvertedObjects) != 1 {
 		t.Fatalf("got %d %+v", code, review.Response)
 	}
-	var converted v1.CronTab
-	if err := json.Unmarshal(review.Response.ConvertedObjects[0].Raw, &converted); err != nil || converted.Spec.CronSpec != "*/5 1 * * *" {
+	var converted hub
+	if err := json.Unmarshal(review.Response.ConvertedObjects[0].Raw, &converted); err != nil || !slices.Equal(converted.Lines, []string{"b"}) {
 		t.Errorf("converted to %+v, %v", converted, err)
 	}
-	if code, review = ask(`{"apiVersion":"stable.example.com/v9","kind":"CronTab","metadata":{"name":"a"}}`); code != http.StatusOK ||
+	if code, review = ask(`{"apiVersion":"example.com/v9","kind":"Settings","metadata":{"name":"a"}}`); code != http.StatusOK ||
 		review.Response.Result.Status != metav1.StatusFailure {
 		t.Errorf("an unknown version: %d %+v", code, review.Response)
 	}
+}
+
+// hub and spoke are two versions of a kind, as kubebuilder projects have them.
+type hub struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Lines             []string `json:"lines,omitempty"`
+}
+
+func (*hub) Hub() {}
+
+func (h *hub) DeepCopyObject() runtime.Object {
+	return &hub{h.TypeMeta, *h.ObjectMeta.DeepCopy(), slices.Clone(h.Lines)}
+}
+
+type spoke struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Text              string `json:"text,omitempty"`
+}
+
+func (s *spoke) DeepCopyObject() runtime.Object {
+	return &spoke{s.TypeMeta, *s.ObjectMeta.DeepCopy(), s.Text}
+}
+
+func (s *spoke) ConvertTo(to conversionhub.Hub) error {
+	h := to.(*hub)
+	h.ObjectMeta, h.Lines = s.ObjectMeta, strings.Split(s.Text, "\n")
+	return nil
+}
+
+func (s *spoke) ConvertFrom(from conversionhub.Hub) error {
+	h := from.(*hub)
+	s.ObjectMeta, s.Text = h.ObjectMeta, strings.Join(h.Lines, "\n")
+	return nil
+}
+
+// convertible returns a scheme that has the spoke as v1 of a kind, and the hub as v2.
+func convertible(t *testing.T) (*runtime.Scheme, schema.GroupKind) {
+	t.Helper()
+	kind := schema.GroupKind{Group: "example.com", Kind: "Settings"}
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(kind.WithVersion("v1"), &spoke{})
+	scheme.AddKnownTypeWithName(kind.WithVersion("v2"), &hub{})
+	metav1.AddToGroupVersion(scheme, kind.WithVersion("v1").GroupVersion())
+	return scheme, kind
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	operations "gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +41,7 @@ func TestAHandlersResponseBecomesADecisionOrAFault(t *testing.T) {
 	errored.Result.Details = &metav1.StatusDetails{RetryAfterSeconds: 3}
 	raw := ctrladmission.Allowed("")
 	raw.Patch = []byte(`[{"op":"add","path":"/data/x","value":"y"}]`)
-	refusedWithPatch := ctrladmission.Patched("", operations.NewOperation("add", "/data/x", "y"))
+	refusedWithPatch := ctrladmission.Patched("", operation("add", "/data/x", "y"))
 	refusedWithPatch.Allowed = false
 	annotated := ctrladmission.Denied("no").WithWarnings("w1", "w2")
 	annotated.AuditAnnotations = map[string]string{"k": "v"}
@@ -61,11 +60,11 @@ func TestAHandlersResponseBecomesADecisionOrAFault(t *testing.T) {
 		"refused without a word":              {response: ctrladmission.Response{}, code: 403},
 		"an internal error is a fault":        {response: ctrladmission.Errored(500, errors.New("a bug")), fault: "a bug"},
 		"an error that passes is tried again": {response: errored, fault: "not yet", retry: 3 * time.Second},
-		"patched": {response: ctrladmission.Patched("", operations.NewOperation("replace", "/data/k", "w"), operations.NewOperation("remove", "/metadata/labels/a", nil)),
+		"patched": {response: ctrladmission.Patched("", operation("replace", "/data/k", "w"), operation("remove", "/metadata/labels/a", nil)),
 			allowed: true, patch: `[{"op":"remove","path":"/metadata/labels/a"},{"op":"add","path":"/data/k","value":"w"}]`},
 		"patched by bytes":                   {response: raw, allowed: true, patch: `[{"op":"add","path":"/data/x","value":"y"}]`},
-		"patched without a change":           {response: ctrladmission.Patched("", operations.NewOperation("replace", "/data/k", "v")), allowed: true},
-		"a patch that does not apply":        {response: ctrladmission.Patched("", operations.NewOperation("remove", "/data/none", nil)), fault: "cannot be applied"},
+		"patched without a change":           {response: ctrladmission.Patched("", operation("replace", "/data/k", "v")), allowed: true},
+		"a patch that does not apply":        {response: ctrladmission.Patched("", operation("remove", "/data/none", nil)), fault: "cannot be applied"},
 		"the patch of a refusal is left out": {response: refusedWithPatch, code: 200},
 		"warnings and annotations stay":      {response: annotated, code: 403, message: "no"},
 	} {
@@ -266,5 +265,21 @@ func TestMissingDefaultersAndValidatorsAreProblems(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// operation returns an operation of controller-runtime's responses. Its type is in a module that the
+// library must not require: a higher version would change the responses of those who import both.
+var operation = operationOf(ctrladmission.Response{}.Patches)
+
+func operationOf[T any]([]T) func(name, path string, value any) T {
+	return func(name, path string, value any) (o T) {
+		fields := reflect.ValueOf(&o).Elem()
+		fields.FieldByName("Operation").SetString(name)
+		fields.FieldByName("Path").SetString(path)
+		if value != nil {
+			fields.FieldByName("Value").Set(reflect.ValueOf(value))
+		}
+		return o
 	}
 }

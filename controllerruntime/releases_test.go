@@ -26,8 +26,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/controllerruntime"
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/examples/crontab/api/v1alpha1"
-	"github.com/sallyport-io/sallyport/examples/crontab/api/v1beta1"
 )
 
 // Until014 is an API type as in releases up to controller-runtime v0.14.
@@ -149,24 +147,17 @@ func TestEachReleaseOfControllerRuntimeFits(t *testing.T) {
 		asks(t, false, controllerruntime.Handler(h), "ConfigMap")
 	})
 	t.Run("conversion", func(t *testing.T) {
-		type T = v1beta1.CronTab
-		scheme, kind := runtime.NewScheme(), v1beta1.GroupVersion.WithKind("CronTab").GroupKind()
-		if err := errors.Join(v1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-			t.Fatal(err)
-		}
-		construct := ctrlconversion.NewHubSpokeConverter(&v1beta1.CronTab{}, ctrlconversion.NewSpokeConverter(&v1alpha1.CronTab{},
-			func(_ context.Context, hub *v1beta1.CronTab, spoke *v1alpha1.CronTab) error {
-				return spoke.ConvertFrom(hub)
-			},
-			func(_ context.Context, spoke *v1alpha1.CronTab, hub *v1beta1.CronTab) error {
-				return spoke.ConvertTo(hub)
-			}))
+		type T = hub
+		scheme, kind := convertible(t)
+		construct := ctrlconversion.NewHubSpokeConverter(&hub{}, ctrlconversion.NewSpokeConverter(&spoke{},
+			func(_ context.Context, from *hub, to *spoke) error { return to.ConvertFrom(from) },
+			func(_ context.Context, from *spoke, to *hub) error { return from.ConvertTo(to) }))
 		for _, converter := range []conversion.Converter{
 			conversion.HubAndSpokes[*T](scheme),
 			controllerruntime.Converter(scheme, kind, construct),
 		} {
-			got, err := converter.Convert(t.Context(), []byte(`{"apiVersion":"stable.example.com/v1alpha1","kind":"CronTab","metadata":{"name":"c"},"spec":{"image":"i"}}`), "v1beta1")
-			if err != nil || !strings.Contains(string(got), `"stable.example.com/v1beta1"`) || !strings.Contains(string(got), `"image":"i"`) {
+			got, err := converter.Convert(t.Context(), []byte(`{"apiVersion":"example.com/v1","kind":"Settings","metadata":{"name":"s"},"text":"a"}`), "v2")
+			if err != nil || !strings.Contains(string(got), `"example.com/v2"`) || !strings.Contains(string(got), `"lines":["a"]`) {
 				t.Errorf("got %s, %v", got, err)
 			}
 		}

@@ -241,7 +241,9 @@ func newChanger(seed uint64) *changer {
 		func(v *intstr.IntOrString, _ randfill.Continue) {
 			*v = pick(c, intstr.FromInt32(int32(c.int())), intstr.FromString(c.string()))
 		},
-		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString(marshal(panics{}, c.tree(2))) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) {
+			_ = f.UnmarshalJSON([]byte(marshal(panics{}, c.tree(2))))
+		},
 		func(r *runtime.RawExtension, _ randfill.Continue) { r.Raw = []byte(marshal(panics{}, c.tree(3))) },
 		func(r *json.RawMessage, _ randfill.Continue) { *r = []byte(marshal(panics{}, c.tree(2))) },
 		func(n *json.Number, _ randfill.Continue) { *n = json.Number(fmt.Sprint(c.int())) },

@@ -210,7 +210,9 @@ func TestDiffRawOfAPod(t *testing.T) {
 		},
 		{
 			"a value that writes itself as an object is edited inside", `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{".":{},"f:b":{}}}}]},"spec":{"containers":[]}}`,
-			func(pod *corev1.Pod) { pod.ManagedFields[0].FieldsV1.SetRawString(`{"f:a":{".":{},"f:c":{}}}`) },
+			func(pod *corev1.Pod) {
+				_ = pod.ManagedFields[0].FieldsV1.UnmarshalJSON([]byte(`{"f:a":{".":{},"f:c":{}}}`))
+			},
 			`[{"op":"remove","path":"/metadata/managedFields/0/fieldsV1/f:a/f:b"},{"op":"add","path":"/metadata/managedFields/0/fieldsV1/f:a/f:c","value":{}}]`,
 		},
 		{

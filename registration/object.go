@@ -136,9 +136,7 @@ func (k *Keeper) watch(ctx context.Context, m managed, r *reconciler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	k.watches.Go(func() { informer.RunWithContext(ctx) })
 	k.watches.Go(func() { // a missing object causes no event
-		select {
-		case <-ctx.Done():
-		case <-informer.HasSyncedChecker().Done():
+		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			wake()
 		}
 	})

@@ -7,57 +7,38 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
-	apiserver "k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// rights is the authorizer for match conditions: system:masters may do everything, all
-// other users nothing.
-var rights = authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)
+// matchConditions is the type of Case.MatchConditions.
+type matchConditions = func(ctx context.Context, webhook admission.Webhook, request *admissionv1.AdmissionRequest) (why string, err error)
 
-// compiler is the API server's. Creating it takes tens of milliseconds.
-var compiler = sync.OnceValue(func() cel.ConditionCompiler {
-	return cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-})
-
-// compile compiles the match conditions of a webhook.
-func compile(webhook admission.Webhook) cel.ConditionEvaluator {
-	var expressions []cel.ExpressionAccessor
-	for _, condition := range webhook.MatchConditions {
-		expressions = append(expressions, (*matchconditions.MatchCondition)(&condition))
-	}
-	return compiler().CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
-}
-
-// uncompiled returns why match conditions do not compile. The API server refuses such a webhook.
-func uncompiled(webhook admission.Webhook) error {
+// checkMatchConditions returns what is wrong with the match conditions of a webhook.
+func checkMatchConditions(ctx context.Context, webhook admission.Webhook, conditions matchConditions) error {
 	if len(webhook.MatchConditions) == 0 {
 		return nil
 	}
-	return errors.Join(compile(webhook).CompilationErrors()...)
+	if conditions == nil {
+		return errors.New("the webhook has match conditions, and the case cannot evaluate them: set Case.MatchConditions to " +
+			"matchconditions.Evaluate of github.com/sallyport-io/sallyport/sallyporttest/matchconditions")
+	}
+	_, err := conditions(ctx, webhook, nil)
+	return err
 }
 
 // uncalled returns why the API server does not call a webhook for a request that its rules
 // match, or empty if it does. An error means that the API server denies the request.
 //
 // See "Matching requests" in Kubernetes' documentation of dynamic admission control.
-func uncalled(ctx context.Context, webhook admission.Webhook, request *admissionv1.AdmissionRequest, namespaceLabels map[string]string) (why string, err error) {
+func uncalled(ctx context.Context, webhook admission.Webhook, request *admissionv1.AdmissionRequest, namespaceLabels map[string]string, conditions matchConditions) (why string, err error) {
 	object, err := tree(request.Object.Raw)
 	if err != nil {
 		return "", fmt.Errorf("the object of the review: %w", err)
@@ -72,25 +53,7 @@ func uncalled(ctx context.Context, webhook admission.Webhook, request *admission
 	if len(webhook.MatchConditions) == 0 {
 		return "", nil
 	}
-	attributes := apiserver.NewAttributesRecord(orNil(object), orNil(old), schema.GroupVersionKind(request.Kind), request.Namespace, request.Name,
-		schema.GroupVersionResource(request.Resource), request.SubResource, apiserver.Operation(request.Operation), nil, true, userOf(request))
-	versioned := &apiserver.VersionedAttributes{Attributes: attributes, VersionedKind: attributes.GetKind()}
-	if object != nil {
-		versioned.VersionedObject = apiserver.NewLazyObject(object)
-	}
-	if old != nil {
-		versioned.VersionedOldObject = apiserver.NewLazyObject(old)
-	}
-	matcher := matchconditions.NewMatcher(compile(webhook), &webhook.FailurePolicy, "webhook", string(webhook.Type), webhook.Name)
-	switch result := matcher.Match(ctx, versioned, nil, rights); {
-	case result.Error != nil:
-		return "", fmt.Errorf("a match condition of the webhook cannot be evaluated, so the API server denies the request: %w", result.Error)
-	case !result.Matches && result.FailedConditionName == "":
-		return "a match condition cannot be evaluated, and the failure policy is Ignore", nil
-	case !result.Matches:
-		return fmt.Sprintf("match condition %q is false", result.FailedConditionName), nil
-	}
-	return "", nil
+	return conditions(ctx, webhook, request)
 }
 
 // unselected returns which selector excludes the request. The object selector matches if it
@@ -146,19 +109,4 @@ func tree(raw []byte) (*unstructured.Unstructured, error) {
 	}
 	object := &unstructured.Unstructured{}
 	return object, json.Unmarshal(raw, &object.Object)
-}
-
-func orNil(object *unstructured.Unstructured) runtime.Object {
-	if object == nil {
-		return nil
-	}
-	return object
-}
-
-func userOf(request *admissionv1.AdmissionRequest) user.Info {
-	info := &user.DefaultInfo{Name: request.UserInfo.Username, UID: request.UserInfo.UID, Groups: request.UserInfo.Groups, Extra: map[string][]string{}}
-	for key, values := range request.UserInfo.Extra {
-		info.Extra[key] = values
-	}
-	return info
 }

@@ -30,6 +30,11 @@ type Case struct {
 	// NotCalled expects that the API server does not call the webhook, because of its
 	// rules, selectors or match conditions. See [RunWebhook].
 	NotCalled bool
+	// MatchConditions evaluates the match conditions of the webhook. It is required for a webhook
+	// that has some: take Evaluate of sallyporttest/matchconditions, a module of its own, because it
+	// needs packages of the API server. It returns why the API server does not call the webhook, empty if it
+	// does. An error means that the API server denies the request; without a request, that it refuses the webhook.
+	MatchConditions func(ctx context.Context, webhook admission.Webhook, request *admissionv1.AdmissionRequest) (why string, err error)
 
 	// Denied is the reason or a part of the message of an expected denial. Code is the
 	// expected status code, and Causes are the expected fields of the causes, in order, if
@@ -100,10 +105,8 @@ func Run(t testing.TB, handler admission.Handler, c Case) Result {
 
 // RunWebhook is [Run] for a whole webhook. It also reports an invalid definition, and a webhook
 // that the API server would not call because its rules or selectors do not match or a match
-// condition is false. It compiles and evaluates match conditions with the API server's code, and
-// reports one that does not compile.
-// Conditions that use the authorizer find that system:masters, the group of the default user,
-// may do everything, and other users nothing.
+// condition is false. [Case].MatchConditions compiles and evaluates match conditions with the API
+// server's code; one that does not compile is reported.
 func RunWebhook(t testing.TB, webhook admission.Webhook, c Case) Result {
 	t.Helper()
 	return report(t, webhook, c)
@@ -151,8 +154,8 @@ func run(ctx context.Context, webhook admission.Webhook, c Case) (Result, []stri
 		r.problem("the webhook is not valid: %v", err)
 		return Result{}, r.problems
 	}
-	if err := uncompiled(webhook); err != nil {
-		r.problem("a match condition does not compile, so the API server refuses the webhook: %v", err)
+	if err := checkMatchConditions(ctx, webhook, c.MatchConditions); err != nil {
+		r.problem("%v", err)
 		return Result{}, r.problems
 	}
 	if !r.called(ctx, c, envelope.Request) {
@@ -333,7 +336,7 @@ func (r *runner) called(ctx context.Context, c Case, request *admissionv1.Admiss
 	why := r.unmatched(request)
 	if why == "" {
 		var err error
-		if why, err = uncalled(ctx, r.webhook, request, c.Review.namespaceLabels); err != nil {
+		if why, err = uncalled(ctx, r.webhook, request, c.Review.namespaceLabels, c.MatchConditions); err != nil {
 			r.problem("%v", err)
 			return !c.NotCalled
 		}

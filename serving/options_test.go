@@ -35,7 +35,7 @@ func TestOptions(t *testing.T) {
 			o.MetricsRoutes = map[string]http.Handler{"/{a": http.NotFoundHandler(), "/metrics": http.NotFoundHandler()}
 		}, []string{`path "/{a" on the metrics port must start`, `path "/metrics" on the metrics port is already in use`}},
 		"a version of TLS that there is not": {func(o *Options) { o.TLSMinVersion = "1.2" }, []string{`tlsMinVersion: Unsupported value: "1.2": supported values: "VersionTLS10", `}},
-		"a cipher suite that there is not":   {func(o *Options) { o.TLSCipherSuites = []string{"TLS_NONE"} }, []string{"TLS_NONE", "choose among TLS_"}},
+		"a cipher suite that there is not":   {func(o *Options) { o.TLSCipherSuites = []string{"TLS_NONE"} }, []string{"TLS_NONE", "supported values: \"TLS_"}},
 		"HTTP/2 without a cipher suite of its own": {func(o *Options) {
 			o.HTTP2, o.TLSCipherSuites = true, []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}
 		}, []string{"HTTP/2 requires"}},

@@ -7,7 +7,20 @@ go 1.26.0
 
 replace github.com/sallyport-io/sallyport => ../..
 
-require github.com/sallyport-io/sallyport v0.0.0-00010101000000-000000000000
+replace github.com/sallyport-io/sallyport/api => ../../api
+
+replace github.com/sallyport-io/sallyport/cmd => ../../cmd
+
+replace github.com/sallyport-io/sallyport/config/crd => ../../config/crd
+
+replace github.com/sallyport-io/sallyport/internal/hosting/delegated => ../../internal/hosting/delegated
+
+require (
+	github.com/sallyport-io/sallyport v0.0.0-00010101000000-000000000000
+	github.com/sallyport-io/sallyport/api v0.0.0-00010101000000-000000000000 // indirect
+	github.com/sallyport-io/sallyport/cmd v0.0.0-00010101000000-000000000000
+	github.com/sallyport-io/sallyport/config/crd v0.0.0-00010101000000-000000000000 // indirect
+)
 
 require (
 	k8s.io/api v0.37.1
@@ -52,6 +65,7 @@ require (
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
 	github.com/google/cel-go v0.29.2 // indirect
 	github.com/google/gnostic-models v0.7.1 // indirect
+	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
@@ -62,8 +76,6 @@ require (
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/onsi/ginkgo/v2 v2.33.0 // indirect
-	github.com/onsi/gomega v1.44.0 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect

@@ -7,8 +7,13 @@ go 1.26.0
 
 replace github.com/sallyport-io/sallyport => ../..
 
+replace github.com/sallyport-io/sallyport/cloud => ../../cloud
+
+replace github.com/sallyport-io/sallyport/internal/hosting/delegated => ../../internal/hosting/delegated
+
 require (
 	github.com/sallyport-io/sallyport v0.0.0-00010101000000-000000000000
+	github.com/sallyport-io/sallyport/cloud v0.0.0-00010101000000-000000000000
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/oauth2 v0.37.0
 	k8s.io/api v0.37.1
@@ -78,6 +83,7 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/sallyport-io/sallyport/internal/hosting/delegated v0.0.0-00010101000000-000000000000 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.0 // indirect

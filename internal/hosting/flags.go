@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting/logging"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
+	"github.com/sallyport-io/sallyport/internal/wire/tlsname"
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
@@ -119,9 +119,9 @@ func Flags(name string, modes []string) []setting.Flag {
 			Usage: "`port` to serve webhooks on with TLS; 0 picks a free port"},
 		{Name: "metrics-bind-address", Field: "serving.metricsBindAddress", Group: groupAddresses,
 			Usage: "`host:port` to serve /metrics, /livez and /readyz on, for example 127.0.0.1:8080 for this host or pod only; plain HTTP unless --metrics-authentication is set; 0 disables it"},
-		{Name: "tls-min-version", Field: "serving.tlsMinVersion", Choices: cliflag.TLSPossibleVersions(),
-			Usage: "minimum `version` of TLS: " + strings.Join(cliflag.TLSPossibleVersions(), ", ") + "; defaults to VersionTLS12"},
-		{Name: "tls-cipher-suites", Field: "serving.tlsCipherSuites", Choices: cliflag.PreferredTLSCipherNames(),
+		{Name: "tls-min-version", Field: "serving.tlsMinVersion", Choices: tlsname.Versions(),
+			Usage: "minimum `version` of TLS: " + strings.Join(tlsname.Versions(), ", ") + "; defaults to VersionTLS12"},
+		{Name: "tls-cipher-suites", Field: "serving.tlsCipherSuites", Choices: tlsname.Suites(),
 			Usage: "`names` of the cipher suites for TLS 1.2, as for Kubernetes' components, for example TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; " +
 				"TLS 1.3 suites are not configurable; defaults to all AEAD suites"},
 		{Name: "http2", Field: "serving.http2",

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -120,7 +119,7 @@ func (v *validator) registration(path *field.Path) {
 		}
 		// Names of RBAC objects only need to be valid path segments.
 		kind, name, _ := strings.Cut(r.Owner, "/")
-		if !strings.EqualFold(kind, "clusterrole") || name == "" || len(content.IsPathSegmentName(name)) > 0 {
+		if !strings.EqualFold(kind, "clusterrole") || slices.Contains([]string{"", ".", ".."}, name) || strings.ContainsAny(name, "/%") {
 			v.invalid(path.Child("owner"), r.Owner, "write clusterrole/NAME; an owner of cluster-scoped objects is cluster-scoped")
 		}
 	}

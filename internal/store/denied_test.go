@@ -11,10 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 )
 
 func TestRightsThatWereWithdrawnAreTold(t *testing.T) {
@@ -22,13 +21,13 @@ func TestRightsThatWereWithdrawnAreTold(t *testing.T) {
 	f := &Factory{}
 	from := cache.ToListerWatcherWithContext(f.denied.noting("poddefaults", &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			return &kubeflowv1alpha1.PodDefaultList{}, failure
+			return &metav1.PartialObjectMetadataList{}, failure
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 			return watch.NewFake(), failure
 		},
 	}))
-	resource := kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource).GroupResource()
+	resource := schema.GroupResource{Group: "kubeflow.org", Resource: "poddefaults"}
 	for _, step := range []struct {
 		what    string
 		failure error

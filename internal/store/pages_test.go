@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -71,7 +70,7 @@ func TestEveryPageIsReadOnARealAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Reflector("test", slog.New(slog.DiscardHandler), Soon, counted, &corev1.ConfigMap{}, store).RunWithContext(ctx)
+		Reflector("test", Soon, counted, &corev1.ConfigMap{}, store).RunWithContext(ctx)
 	}()
 	defer func() { cancel(); <-done }()
 	got := map[string]bool{}

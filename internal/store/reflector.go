@@ -4,10 +4,8 @@ package store
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,11 +41,9 @@ const Soon = 5 * time.Second
 // jitter to spread replicas. It lists before it watches: a streaming list of 10,000
 // objects takes twice the time, here and in the API server, although a plain list takes
 // more memory.
-func Reflector(name string, logger *slog.Logger, longest time.Duration, from cache.ListerWatcher, example any, store cache.ReflectorStore) *cache.Reflector {
-	klogger := logr.FromSlogHandler(logger.Handler())
+func Reflector(name string, longest time.Duration, from cache.ListerWatcher, example any, store cache.ReflectorStore) *cache.Reflector {
 	return cache.NewReflectorWithOptions(listing{cache.ToListerWatcherWithContext(from)}, example, store, cache.ReflectorOptions{
 		Name:    name,
-		Logger:  &klogger,
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 20, Cap: longest},
 	})
 }

@@ -4,7 +4,6 @@ package store
 
 import (
 	"context"
-	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -61,7 +60,7 @@ func TestASourceListsAndWatchesOnARealAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Reflector("test", slog.New(slog.DiscardHandler), Soon, source, &corev1.ConfigMap{}, store).RunWithContext(ctx)
+		Reflector("test", Soon, source, &corev1.ConfigMap{}, store).RunWithContext(ctx)
 	}()
 	defer func() { cancel(); <-done }()
 	<-store.replaced

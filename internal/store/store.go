@@ -90,7 +90,7 @@ func New[T runtime.Object, O Object](kind Kind[T, O], logger *slog.Logger) *Stor
 		kind.From = ifInstalled(kind.From)
 	}
 	w := writer[T, O]{s, kind.Keep}
-	s.reflector = Reflector(kind.Name, logger, kind.Longest, inPages(kind.From, w.kept), kind.Example, w)
+	s.reflector = Reflector(kind.Name, kind.Longest, inPages(kind.From, w.kept), kind.Example, w)
 	return s
 }
 

@@ -33,8 +33,9 @@ func Binary(t testing.TB, name string) string {
 	}
 	build := exec.CommandContext(t.Context(), "go", "run", ".", name)
 	build.Dir = filepath.Join(top, "test/controlplane")
+	build.Env = []string{"GOWORK=off"}
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "KUBEBUILDER_ASSETS=") {
+		if !strings.HasPrefix(variable, "KUBEBUILDER_ASSETS=") && !strings.HasPrefix(variable, "GOWORK=") {
 			build.Env = append(build.Env, variable)
 		}
 	}

@@ -86,7 +86,7 @@ func Top() (string, error) {
 	}
 	for {
 		if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err == nil &&
-			strings.HasPrefix(string(text), "module github.com/sallyport-io/sallyport\n") {
+			strings.Contains(string(text), "\nmodule github.com/sallyport-io/sallyport\n") {
 			return folder, nil
 		}
 		parent := filepath.Dir(folder)

@@ -43,7 +43,7 @@ var sections = []section{
 	settings("authentication", "serving", "AuthenticationSettings"),
 	settings("serving", "serving", "Settings"),
 	settings("log", "internal/hosting/logging", "Settings"),
-	settings("tracing", "internal/hosting/tracing", "Settings"),
+	settings("tracing", "cmd/internal/serve/tracing", "Settings"),
 	{"Suite", "A file of `sallyport test`, `test.sallyport.io/v1alpha1`. See [testing.md](testing.md).", "api/test/v1alpha1", []string{"Suite"}, true, ""},
 	{"Settings of poddefault", "`webhooks[].settings` of the webhook `poddefault`: the fields of both tables.", "cmd/internal/serve", []string{"PodDefaultSettings"}, false, ""},
 	{"More settings of poddefault", "", "cmd/internal/poddefault", []string{"Settings"}, false, ""},

@@ -2,7 +2,7 @@
 
 // Command budgets checks how large packages, types and files are: a package has at most 3,000 lines
 // and 25 files, a type at most 30 methods, a file at most 400 lines. Tests, generated code, examples and
-// tools are not counted, nor modules of their own.
+// tools are not counted, nor modules that go.work does not have.
 //
 // Usage: budgets [-write] EXCEPTIONS FOLDER
 //
@@ -173,8 +173,16 @@ func counted(name, relative string) bool {
 	if base == "testdata" || base == "bin" || strings.HasPrefix(base, ".") || slices.Contains([]string{"examples", "test", "tools", "cmd/test"}, relative) {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(name, "go.mod"))
-	return err != nil
+	return !outside(name, relative)
+}
+
+// outside reports whether a folder is that of a module which is not developed together with the others.
+func outside(name, relative string) bool {
+	if _, err := os.Stat(filepath.Join(name, "go.mod")); err != nil {
+		return false
+	}
+	work, err := os.ReadFile(filepath.Join(strings.TrimSuffix(filepath.ToSlash(name), relative), "go.work"))
+	return err != nil || !slices.Contains(strings.Fields(string(work)), "./"+relative)
 }
 
 func receiver(e ast.Expr) string {

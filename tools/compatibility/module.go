@@ -53,7 +53,8 @@ func open(root string, folders []string) (*module, error) {
 			return nil, err
 		}
 		exports[p.ImportPath] = p.Export
-		if p.Module != nil && p.Module.Main {
+		// The module that the others are below: go.work has several.
+		if p.Module != nil && p.Module.Main && (m.path == "" || len(p.Module.Path) < len(m.path)) {
 			m.path = p.Module.Path
 		}
 	}

@@ -6,7 +6,7 @@
 // nor what is promoted from an embedded type.
 //
 // It leaves out what nobody imports as a library (internal, api, test, examples, tools and cmd,
-// commands elsewhere, testdata, modules of their own), tests and generated code.
+// commands elsewhere, testdata, modules that go.work does not have), tests and generated code.
 //
 // Usage: exported [-most N] FOLDER
 //
@@ -101,8 +101,16 @@ func mayHoldLibrary(name, relative string) bool {
 	if base == "internal" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || slices.Contains(notLibrary, relative) {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(name, "go.mod"))
-	return err != nil
+	return !outside(name, relative)
+}
+
+// outside reports whether a folder is that of a module which is not developed together with the others.
+func outside(name, relative string) bool {
+	if _, err := os.Stat(filepath.Join(name, "go.mod")); err != nil {
+		return false
+	}
+	work, err := os.ReadFile(filepath.Join(strings.TrimSuffix(filepath.ToSlash(name), filepath.ToSlash(relative)), "go.work"))
+	return err != nil || !slices.Contains(strings.Fields(string(work)), "./"+filepath.ToSlash(relative))
 }
 
 func inFile(file *ast.File) int {

@@ -25,9 +25,9 @@ const buildTag = "grpcnotrace"
 
 // build builds a static sallyport without symbols into the file.
 func (s settings) build(p platform, file string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", buildTag, "-ldflags=-s -w -X main.version="+s.version, "-o", file, "./cmd/sallyport") //nolint:gosec // the version was checked
-	cmd.Dir = s.top
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", buildTag, "-ldflags=-s -w -X main.version="+s.version, "-o", file, "./sallyport") //nolint:gosec // the version was checked
+	cmd.Dir = filepath.Join(s.top, "cmd")                                                                                                      // with the versions that `go install` takes
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+p.os, "GOARCH="+p.arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building for %s: %w\n%s", p, err, out)
 	}

@@ -139,7 +139,7 @@ func TestEveryFlagSetsAFieldOfTheSettingsOnce(t *testing.T) {
 // settingsIn are the folders of the types of the configuration.
 var settingsIn = map[string]string{
 	"registration.Settings": "registration", "registration.LeaderElectionSettings": "registration", "certificate.Settings": "serving/certificate",
-	"serving.Settings": "serving", "serving.AuthenticationSettings": "serving", "logging.Settings": "internal/hosting/logging", "tracing.Settings": "internal/hosting/tracing",
+	"serving.Settings": "serving", "serving.AuthenticationSettings": "serving", "logging.Settings": "internal/hosting/logging", "tracing.Settings": "cmd/internal/serve/tracing",
 }
 
 var documentedDefault = regexp.MustCompile(`(?:Default|defaults to) ([^.;]*?(?:\.[0-9]+[^.;]*?)?)(?:: |; |, because|\.$|\. |$)`)

@@ -91,10 +91,13 @@ func buildSallyport(ctx context.Context, target string) error {
 	return err
 }
 
-// goCommand runs the go command in a folder; empty is the working directory.
+// goCommand runs the go command in the folder of a module; empty is the working directory.
 func goCommand(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = folder
+	if folder != "" { // a module that is not in go.work
+		command.Env = append(os.Environ(), "GOWORK=off")
+	}
 	out, err := command.Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {

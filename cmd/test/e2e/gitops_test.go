@@ -108,7 +108,7 @@ func TestGitOps(t *testing.T) {
 	// It is in a module of its own, whose first build takes minutes.
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", r.argo, ".")
 	build.Dir = filepath.Join(top, "cmd/test/gitops/engine")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -37,12 +37,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/lab/kubelet"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/golden"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/test/lab/kubelet"
 )
 
 // TestLook runs the commands that look at a cluster against one API server of their

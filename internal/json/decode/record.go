@@ -234,7 +234,7 @@ func (c *comparison) self(l *layout, v reflect.Value, restore bool) bool {
 	raw := c.raw()
 	switch {
 	case l.typ == fieldsType && v.CanAddr(): // every object has them, and they are long
-		if bytes.Equal(raw, v.Addr().Interface().(*metav1.FieldsV1).GetRawBytes()) {
+		if now, err := v.Addr().Interface().(*metav1.FieldsV1).MarshalJSON(); err == nil && bytes.Equal(raw, now) {
 			return true
 		}
 	case l.typ == quantityType && l.kind == layoutSelf:

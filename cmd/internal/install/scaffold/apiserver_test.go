@@ -78,8 +78,8 @@ func TestProjectsOnARealAPIServer(t *testing.T) {
 // need: `make tidy` would ask the network for them.
 func sums(t *testing.T, top, folder string) {
 	t.Helper()
-	for _, name := range []string{"go.sum", "tools/go.mod", "tools/go.sum"} {
-		data, err := os.ReadFile(filepath.Join(top, name))
+	for name, from := range map[string]string{"go.sum": "cmd/go.sum", "tools/go.mod": "tools/go.mod", "tools/go.sum": "tools/go.sum"} {
+		data, err := os.ReadFile(filepath.Join(top, from))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(folder, name), data, 0o600)
 		}

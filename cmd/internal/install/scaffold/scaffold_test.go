@@ -122,7 +122,7 @@ func TestProjectsRequireTheVersionsOfThisRepository(t *testing.T) {
 		return required
 	}
 	ours := map[string]string{}
-	for _, path := range []string{"../../../../tools/go.mod", "../../../../go.mod"} {
+	for _, path := range []string{"../../../../tools/go.mod", "../../../go.mod"} {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/lab/kubelet"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/fetch"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
@@ -37,7 +38,6 @@ import (
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/test/lab/kubelet"
 )
 
 const namespace, limit = "default", time.Minute

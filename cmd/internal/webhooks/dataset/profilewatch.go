@@ -39,7 +39,7 @@ func (w *Watcher) followProfile(ref Ref) {
 	}
 	p := &profileStore{ref: ref, logger: w.logger, changed: func() { tell(w.changed); w.loaded() }}
 	source := cache.NewListWatchFromClient(w.core, "configmaps", ref.Namespace, fields.OneTermEqualSelector("metadata.name", ref.Name))
-	p.reflector = store.Reflector("datasets: the profile of plugins", w.logger, store.Soon, source, &corev1.ConfigMap{}, p)
+	p.reflector = store.Reflector("datasets: the profile of plugins", store.Soon, source, &corev1.ConfigMap{}, p)
 	w.profiles[ref] = p
 	tell(w.wanted)
 }

@@ -118,7 +118,7 @@ func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListW
 	if kind == DatasetKind {
 		f.changed = func() { tell(w.changed) }
 	}
-	f.reflector = store.Reflector("datasets: "+string(kind), w.logger, store.Soon, f.patient(source), expected, f)
+	f.reflector = store.Reflector("datasets: "+string(kind), store.Soon, f.patient(source), expected, f)
 	w.follows[kind] = f
 }
 

@@ -24,10 +24,10 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/lab/kubelet"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/test/lab/clusternet"
-	"github.com/sallyport-io/sallyport/test/lab/kubelet"
 )
 
 // cluster is an API server with the real controllers of workloads, endpoints and deletion,

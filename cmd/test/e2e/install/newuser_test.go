@@ -28,10 +28,10 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/lab/kubelet"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
-	"github.com/sallyport-io/sallyport/test/lab/kubelet"
 )
 
 // patience is how long anything may take that needs no more than a moment.

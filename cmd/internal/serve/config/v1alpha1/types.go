@@ -8,8 +8,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/serve/tracing"
 	"github.com/sallyport-io/sallyport/internal/hosting/logging"
-	"github.com/sallyport-io/sallyport/internal/hosting/tracing"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/certificate"

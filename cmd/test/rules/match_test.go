@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package admission_test
+package rules_test
 
 import (
 	"math/rand/v2"

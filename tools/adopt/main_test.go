@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// An application on the Kubernetes before the newest keeps all its versions, and gets nothing of the server.
+func TestANewApplicationKeepsItsVersions(t *testing.T) {
+	changed, err := adopt(top(t), "new@v0.24.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(changed.upgraded) > 0 {
+		t.Errorf("upgraded:\n%s", strings.Join(changed.upgraded, "\n"))
+	}
+	t.Logf("new: %s", strings.Join(changed.added, ", "))
+	if len(changed.added) == 0 || len(changed.added) > 12 {
+		t.Errorf("%d new modules: %s", len(changed.added), strings.Join(changed.added, ", "))
+	}
+}
+
+func TestTheLibraryRequiresNothingOfTheServer(t *testing.T) {
+	required, err := requirements("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, module := range []string{
+		"github.com/a-h/templ", "github.com/chromedp/chromedp", "github.com/owenrumney/go-sarif/v3", "golang.org/x/perf", "k8s.io/component-base",
+		"k8s.io/pod-security-admission", "github.com/google/cel-go", "k8s.io/apiserver", "k8s.io/cloud-provider", "google.golang.org/grpc",
+	} {
+		if version := required[module]; version != "" {
+			t.Errorf("go.mod requires %s %s", module, version)
+		}
+	}
+	// controller-runtime's responses have its types: another version changes those of applications.
+	if version := required["gomodules.xyz/jsonpatch/v2"]; version != "v2.4.0" {
+		t.Errorf("go.mod requires gomodules.xyz/jsonpatch/v2 %s; controller-runtime asks for v2.4.0", version)
+	}
+	if len(required) < 20 {
+		t.Errorf("only %d requirements", len(required))
+	}
+}
+
+func top(t *testing.T) string {
+	t.Helper()
+	folder, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
