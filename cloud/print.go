@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -32,7 +33,7 @@ func (s *settings) printConfigurations(out io.Writer, webhooks []*Webhook) error
 	}
 	manifests := registration.Manifests
 	if s.Registration.Mode == registration.ModeManifest {
-		manifests = registration.StaticManifests
+		manifests = staticmanifests.Manifests
 	}
 	var objects []runtime.Object
 	if objects, err = manifests(s.config(), s.definitions(webhooks), caBundle); err != nil {

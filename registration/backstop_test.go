@@ -90,9 +90,6 @@ func TestWithoutAPolicyTheWebhookFailsClosed(t *testing.T) {
 		"a backstop that is disabled": func() ([]runtime.Object, error) {
 			return registration.Manifests(outside("hooks"), []admission.Webhook{disabled}, nil)
 		},
-		"static manifests, which hold none": func() ([]runtime.Object, error) {
-			return registration.StaticManifests(outside("hooks"), []admission.Webhook{guarded("inject.pods.example.com")}, nil)
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := manifests()

@@ -4,10 +4,7 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissionregistrationclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -79,36 +76,6 @@ func RemoveConfigurations(ctx context.Context, client admissionregistrationclien
 		if removal != nil {
 			out = append(out, *removal)
 		}
-	}
-	return out, nil
-}
-
-// RemoveStaticManifests removes the files that a [Files] of that name wrote below the
-// directory, if their objects have [ManagedByLabel].
-func RemoveStaticManifests(directory string, o RemoveOptions) ([]Removal, error) {
-	if !filepath.IsAbs(directory) {
-		return nil, fmt.Errorf("directory %q: must be an absolute path", directory)
-	}
-	var out []Removal
-	for _, folder := range []string{mutatingFolder, validatingFolder} {
-		path := filepath.Join(directory, staticPath(folder, o.Name))
-		data, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return out, err
-		}
-		if !isOurs(data) {
-			out = append(out, Removal{path, Left, fmt.Sprintf("its object does not have the label %s=%s", ManagedByLabel, ManagedByValue)})
-			continue
-		}
-		if !o.DryRun {
-			if err := os.Remove(path); err != nil {
-				return out, err
-			}
-		}
-		out = append(out, Removal{Object: path, Action: Deleted})
 	}
 	return out, nil
 }

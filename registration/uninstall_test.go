@@ -5,8 +5,6 @@ package registration_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -188,33 +186,4 @@ func (c *changedMeanwhile) Patch(ctx context.Context, name string, patchType typ
 		}
 	}
 	return c.CustomResourceDefinitionInterface.Patch(ctx, name, patchType, data, options, subresources...)
-}
-
-func TestStaticManifestsAreRemovedIfTheyAreOurs(t *testing.T) {
-	directory := t.TempDir()
-	ours := "metadata:\n  labels: {app.kubernetes.io/managed-by: sallyport}\n"
-	mutating := filepath.Join(directory, "mutating", "web.static.k8s.io.yaml")
-	validating := filepath.Join(directory, "validating", "web.static.k8s.io.yaml")
-	for path, content := range map[string]string{mutating: ours, validating: "metadata: {}\n"} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := []registration.Removal{
-		{Object: mutating, Action: registration.Deleted},
-		{Object: validating, Action: registration.Left, Why: "its object does not have the label app.kubernetes.io/managed-by=sallyport"},
-	}
-	for _, dryRun := range []bool{true, false} {
-		got, err := registration.RemoveStaticManifests(directory, registration.RemoveOptions{Name: "web", DryRun: dryRun})
-		wantRemovals(t, got, err, want...)
-		if _, err := os.Stat(mutating); (err == nil) != dryRun {
-			t.Errorf("dry run %v: %v", dryRun, err)
-		}
-	}
-	if _, err := registration.RemoveStaticManifests("here", registration.RemoveOptions{Name: "web"}); err == nil {
-		t.Error("a relative directory is accepted")
-	}
 }

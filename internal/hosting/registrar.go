@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -98,7 +99,7 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 		r.run = func(ctx context.Context) error { return run(keeper, ctx) }
 		r.notify, r.published, r.refused, r.paths = keeper.Notify, keeper.Published, keeper.Refused, keeper.Paths
 	case registration.ModeManifest:
-		files, err := registration.NewFiles(registration.FilesOptions{
+		files, err := staticmanifests.New(staticmanifests.Options{
 			Config: options.Config, Directory: o.Directory, Webhooks: options.Webhooks, CABundle: options.CABundle, Logger: options.Logger,
 		})
 		if err != nil {

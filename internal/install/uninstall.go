@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
 	"github.com/sallyport-io/sallyport/internal/install/authority"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving/certificate"
@@ -70,7 +71,7 @@ func (u *Uninstall) Remove(ctx context.Context, dryRun bool) ([]registration.Rem
 // removeStatic removes the static manifests of all directories.
 func (u *Uninstall) removeStatic(options registration.RemoveOptions) (out []registration.Removal, err error) {
 	for _, directory := range u.Directories {
-		removals, err := registration.RemoveStaticManifests(directory, options)
+		removals, err := staticmanifests.Remove(directory, options)
 		out = append(out, removals...)
 		if err != nil {
 			return out, err

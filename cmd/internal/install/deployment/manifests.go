@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -166,7 +167,7 @@ func (m *Manifests) configurations() ([]runtime.Object, error) {
 		return nil, err
 	}
 	if m.Static {
-		return registration.StaticManifests(m.registration(), webhooks, caBundle)
+		return staticmanifests.Manifests(m.registration(), webhooks, caBundle)
 	}
 	return registration.Manifests(m.registration(), webhooks, caBundle)
 }

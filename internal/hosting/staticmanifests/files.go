@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package staticmanifests
 
 import (
 	"bytes"
@@ -20,16 +20,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
-// FilesOptions are the options of a [Files].
-type FilesOptions struct {
+// Options are the options of a [Files].
+type Options struct {
 	// Config names the objects, without the suffix .static.k8s.io. Its endpoint is a URL.
-	Config Config
+	Config registration.Config
 	// Directory contains the subdirectories mutating and validating, which are created if
 	// missing: set staticManifestsDir of the two admission plugins to them.
 	Directory string
-	// Webhooks and CABundle are as in [Options].
+	// Webhooks and CABundle are as in [registration.Options].
 	Webhooks func() []admission.Webhook
 	CABundle func() ([]byte, error)
 	// Recheck is how often the files are checked without a notification. Default 10
@@ -39,7 +40,7 @@ type FilesOptions struct {
 	Logger *slog.Logger
 }
 
-func (o *FilesOptions) complete() error {
+func (o *Options) complete() error {
 	errs := []error{o.Config.Validate()}
 	if o.Config.Endpoint.Service != nil {
 		errs = append(errs, errors.New("endpoint: kube-apiserver does not allow a service in static manifests; set a URL instead"))
@@ -69,10 +70,10 @@ func (o *FilesOptions) complete() error {
 // whenever they change (static admission manifests, KEP-5793), and reconciles them. Files
 // are replaced atomically. Such a configuration cannot be deleted through the API.
 //
-// Files without webhooks are deleted if their object has [ManagedByLabel]. Nothing is
+// Files without webhooks are deleted if their object has [registration.ManagedByLabel]. Nothing is
 // removed when it stops.
 type Files struct {
-	options FilesOptions
+	options Options
 	notify  chan struct{}
 
 	mu      sync.Mutex
@@ -81,8 +82,8 @@ type Files struct {
 	err     error
 }
 
-// NewFiles reports all problems of options. It writes nothing.
-func NewFiles(options FilesOptions) (*Files, error) {
+// New reports all problems of options. It writes nothing.
+func New(options Options) (*Files, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("registration options: %w", err)
 	}
@@ -90,7 +91,12 @@ func NewFiles(options FilesOptions) (*Files, error) {
 }
 
 // Notify signals that the result of Webhooks or CABundle has changed. It does not block.
-func (f *Files) Notify() { signal(f.notify) }
+func (f *Files) Notify() {
+	select {
+	case f.notify <- struct{}{}:
+	default: // one is already queued
+	}
+}
 
 // Registered returns nil once the files contain the configurations with the current CA
 // bundle, and otherwise the reason. It cannot know whether kube-apiserver has read them.
@@ -159,7 +165,7 @@ func (f *Files) pass() (err error) {
 	if caBundle, err = f.options.CABundle(); err != nil {
 		return fmt.Errorf("the CA bundle is not known yet: %w", err)
 	}
-	files, err := staticFiles(f.options.Config, f.options.Webhooks(), caBundle)
+	files, err := contents(f.options.Config, f.options.Webhooks(), caBundle)
 	if err != nil {
 		return err
 	}
@@ -215,5 +221,5 @@ func keepFile(path string, data []byte) (changed bool, err error) {
 // isOurs reports whether the object in a file has our label.
 func isOurs(data []byte) bool {
 	var object metav1.PartialObjectMetadata
-	return yaml.Unmarshal(data, &object) == nil && object.Labels[ManagedByLabel] == ManagedByValue
+	return yaml.Unmarshal(data, &object) == nil && object.Labels[registration.ManagedByLabel] == registration.ManagedByValue
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration_test
+package staticmanifests_test
 
 import (
 	"context"
@@ -20,17 +20,19 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -38,7 +40,7 @@ import (
 
 func TestNewFilesReportsEveryProblem(t *testing.T) {
 	config := registration.Config{Name: "a.static.k8s.io", Endpoint: registration.Endpoint{Service: &registration.Service{Namespace: "n", Name: "s"}}}
-	_, err := registration.NewFiles(registration.FilesOptions{Config: config, Directory: "here", Recheck: -1})
+	_, err := staticmanifests.New(staticmanifests.Options{Config: config, Directory: "here", Recheck: -1})
 	if err == nil {
 		t.Fatal("accepted")
 	}
@@ -51,19 +53,18 @@ func TestNewFilesReportsEveryProblem(t *testing.T) {
 
 // files is a Files under test.
 type files struct {
-	*registration.Files
+	*staticmanifests.Files
 	t        *testing.T
-	options  registration.FilesOptions
+	options  staticmanifests.Options
 	webhooks atomic.Pointer[[]admission.Webhook]
 	ca       atomic.Pointer[[]byte]
-	log      *buffer
 }
 
 func newFiles(t *testing.T, name string, ca []byte, webhooks ...admission.Webhook) *files {
-	f := &files{t: t, log: &buffer{}}
+	f := &files{t: t}
 	f.webhooks.Store(&webhooks)
 	f.ca.Store(&ca)
-	f.options = registration.FilesOptions{
+	f.options = staticmanifests.Options{
 		Config: outside(name), Directory: t.TempDir(), Recheck: 10 * time.Millisecond,
 		Webhooks: func() []admission.Webhook { return *f.webhooks.Load() },
 		CABundle: func() ([]byte, error) {
@@ -72,14 +73,14 @@ func newFiles(t *testing.T, name string, ca []byte, webhooks ...admission.Webhoo
 			}
 			return nil, errors.New("no authority yet")
 		},
-		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	return f
 }
 
 func (f *files) start() {
 	f.t.Helper()
-	f.Files = must(registration.NewFiles(f.options))
+	f.Files = must(staticmanifests.New(f.options))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
@@ -95,7 +96,7 @@ func (f *files) eventually(what string, ok func() bool) {
 	f.t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			f.t.Fatalf("never: %s; status: %v; log:\n%s", what, f.Registered(), f.log)
+			f.t.Fatalf("never: %s; status: %v", what, f.Registered())
 		}
 	}
 }
@@ -113,7 +114,7 @@ func (f *files) read(folder string) string {
 }
 
 func TestFilesAreKeptTrue(t *testing.T) {
-	f := newFiles(t, "kept", nil, webhook(admission.TypeMutating, "a.kept.example.com"))
+	f := newFiles(t, "kept", nil, webhook(admission.TypeMutating, "a.kept.example.com", "pods"))
 	f.start()
 	f.eventually("the missing bundle is the status", func() bool {
 		err := f.Registered()
@@ -126,7 +127,7 @@ func TestFilesAreKeptTrue(t *testing.T) {
 	if f.read("mutating") != "" {
 		t.Fatal("written without a CA bundle")
 	}
-	f.ca.Store(new(authority(t, "kept")))
+	f.ca.Store(new(authority(t)))
 	f.Notify()
 	f.eventually("registered", func() bool { return f.Registered() == nil })
 	first := f.read("mutating")
@@ -143,7 +144,7 @@ func TestFilesAreKeptTrue(t *testing.T) {
 	}
 	f.eventually("it is there again", func() bool { return f.read("mutating") == first })
 
-	f.ca.Store(new(authority(t, "next")))
+	f.ca.Store(new(authority(t)))
 	f.Notify()
 	f.eventually("the next bundle is there", func() bool { return f.Registered() == nil && f.read("mutating") != first })
 
@@ -179,11 +180,9 @@ func TestStaticManifestsOnARealAPIServer(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 
-	w := webhook(admission.TypeValidating, "a.static.example.com")
-	w.Rules = slices.Clone(podRules)
-	w.Rules[0].Resources = []string{"configmaps"}
+	w := webhook(admission.TypeValidating, "a.static.example.com", "configmaps")
 	w.FailurePolicy, w.AllowWedge = "Fail", "the server of the test goes with the API server"
-	f := newFiles(t, "static", ca, w, webhook(admission.TypeMutating, "b.static.example.com"))
+	f := newFiles(t, "static", ca, w, webhook(admission.TypeMutating, "b.static.example.com", "pods"))
 	f.options.Config.Endpoint.URL = server.URL
 	f.start()
 	f.eventually("registered", func() bool { return f.Registered() == nil })
@@ -238,4 +237,51 @@ func serverCertificate(t *testing.T) ([]byte, tls.Certificate) {
 	}
 	der := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func authority(t *testing.T) []byte {
+	ca, _ := serverCertificate(t)
+	return ca
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// patience limits how long a test waits for an event. The test continues as soon as it happens.
+const patience = 30 * time.Second
+
+func outside(name string) registration.Config {
+	return registration.Config{Name: name, Endpoint: registration.Endpoint{URL: "https://127.0.0.1:9443"}}
+}
+
+func webhook(kind admission.Type, name, resource string) admission.Webhook {
+	return admission.Webhook{
+		Name: name, Type: kind, Path: "/" + name, FailurePolicy: admissionregistrationv1.Ignore,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+		}},
+		Handler: admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) { return nil, nil }),
+	}
+}
+
+// A webhook with a backstop fails closed, because there are no policies with parameters in files.
+func TestABackstopIsNoPartOfStaticManifests(t *testing.T) {
+	guarded := webhook(admission.TypeMutating, "inject.pods.example.com", "pods")
+	guarded.FailurePolicy, guarded.AllowWedge = admissionregistrationv1.Fail, "a test"
+	guarded.Backstop = &admission.Backstop{
+		ParamName: "index", Param: admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "PodTemplate"},
+		Validations: []admissionregistrationv1.Validation{{Expression: "true", Message: "no"}},
+	}
+	objects, err := staticmanifests.Manifests(outside("hooks"), []admission.Webhook{guarded}, nil)
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%v: %v", err, objects)
+	}
+	if policy := objects[0].(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks[0].FailurePolicy; policy == nil || *policy != admissionregistrationv1.Fail {
+		t.Errorf("failurePolicy %v", policy)
+	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration_test
+package staticmanifests_test
 
 import (
 	"os/signal"
@@ -14,7 +14,7 @@ import (
 // TestConfigurationsStayWholeOnAFullDisk limits the size of files to a few bytes for a while.
 // kube-apiserver keeps reading the old manifests, and no other files remain.
 func TestConfigurationsStayWholeOnAFullDisk(t *testing.T) {
-	f := newFiles(t, "full", authority(t, "first"), webhook(admission.TypeMutating, "a.full.example.com"))
+	f := newFiles(t, "full", authority(t), webhook(admission.TypeMutating, "a.full.example.com", "pods"))
 	f.start()
 	f.eventually("registered", func() bool { return f.Registered() == nil })
 	first := f.read("mutating")
@@ -32,7 +32,7 @@ func TestConfigurationsStayWholeOnAFullDisk(t *testing.T) {
 		}
 	}
 	set(syscall.Rlimit{Cur: 16, Max: before.Max})
-	f.ca.Store(new(authority(t, "next")))
+	f.ca.Store(new(authority(t)))
 	f.Notify()
 	f.eventually("what cannot be written is the status", func() bool { return f.Registered() != nil })
 	status, now := f.Registered(), f.read("mutating")
