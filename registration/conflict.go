@@ -37,8 +37,8 @@ func (c *conflict) due(now time.Time) bool {
 	return true
 }
 
-// conflictEvent records an event on the object. It names the manager, and no values.
-func (k *Keeper) conflictEvent(o *object, observed metav1.Object, manager string) {
+// warn records an event on an observed object.
+func (k *Keeper) warn(o *object, observed metav1.Object, reason, action, note string) {
 	if k.options.Events == nil || observed == nil { // no object for the event
 		return
 	}
@@ -48,6 +48,5 @@ func (k *Keeper) conflictEvent(o *object, observed metav1.Object, manager string
 	}
 	k.options.Events.Eventf(&corev1.ObjectReference{
 		APIVersion: version.String(), Kind: o.kind(), Name: o.name(), UID: observed.GetUID(), ResourceVersion: observed.GetResourceVersion(),
-	}, nil, corev1.EventTypeWarning, "RegistrationConflict", "Repair",
-		"%s keeps changing fields that %s owns. Repairs are backing off. Let only one of them own these fields.", manager, k.options.FieldManager)
+	}, nil, corev1.EventTypeWarning, reason, action, "%s", note)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -117,16 +116,14 @@ func (k *Keeper) noteForeign(o *object, desired desired, observed metav1.Object)
 	case changed:
 		log.Warn("terms of other clients narrow the webhooks", "terms", text, "refused", k.options.RefuseForeignTerms)
 	}
-	if !due || k.options.Events == nil {
+	if !due {
 		return
 	}
 	action, note := "Keep", "The API server does not call the webhooks for the objects that they exclude. If that is intended, add them to registration.namespaceSelector of the server; otherwise remove them."
 	if k.options.RefuseForeignTerms {
 		action, note = "Remove", "They are removed."
 	}
-	k.options.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: o.kind(), Name: o.name(), UID: observed.GetUID(), ResourceVersion: observed.GetResourceVersion(),
-	}, nil, corev1.EventTypeWarning, "ForeignTerms", action, "%s", shortenedNote("Terms of other clients narrow the webhooks: "+text, note))
+	k.warn(o, observed, "ForeignTerms", action, shortenedNote("Terms of other clients narrow the webhooks: "+text, note))
 }
 
 // shortenedNote joins a text and a note within the API server's limit for events.

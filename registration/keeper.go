@@ -88,8 +88,8 @@ func noCABundle() ([]byte, error) { return nil, nil }
 func (k *Keeper) Notify() { signal(k.notify) }
 
 // Registered returns nil once the configurations and the conversion stanzas exist with the
-// current CA bundle, written by this Keeper or by the leader, and otherwise the reason. It
-// is fast and does not call the API server.
+// current CA bundle, written by this Keeper or by the leader, and it may write them; otherwise
+// the reason. It is fast and does not call the API server.
 //
 // It is a status, not a gate: a server that is not registered yet may be called because of
 // an earlier registration or that of another replica.
@@ -97,11 +97,26 @@ func (k *Keeper) Registered() error {
 	return errors.Join(k.configurations.registered(), k.conversions.registered())
 }
 
-// Refused returns an error if the API server rejects an object of this Keeper as invalid,
-// and never accepted it: then no webhook of that configuration is called, unless an earlier
-// version of it exists. It is fast and does not call the API server.
+// Refused returns an error if the API server rejects an object of this Keeper as invalid, or
+// does not let it read or write it, and never accepted it: then no webhook of that
+// configuration is called, unless an earlier version of it exists. Missing rights are no
+// error while an object in the cluster has the current CA bundle, because then the API server
+// calls this server anyway. It is fast and does not call the API server.
 func (k *Keeper) Refused() error {
-	return errors.Join(k.configurations.refusal(), k.conversions.refusal())
+	return errors.Join(k.refusal(k.configurations), k.refusal(k.conversions))
+}
+
+// Forbidden returns an error if the API server did not let this Keeper write an object the
+// last time it tried: what is in the cluster stays as it is until it has the rights. It is
+// fast and does not call the API server.
+func (k *Keeper) Forbidden() error {
+	var errs []error
+	for _, r := range []*reconciler{k.configurations, k.conversions} {
+		r.mu.Lock()
+		errs = append(errs, r.rights())
+		r.mu.Unlock()
+	}
+	return errors.Join(errs...)
 }
 
 // Published returns the PEM-encoded CA bundles that the API server currently trusts: those
@@ -109,10 +124,7 @@ func (k *Keeper) Refused() error {
 // definitions. It does not call the API server. It returns an error until all objects have
 // been observed.
 func (k *Keeper) Published() ([][]byte, error) {
-	names := map[string]bool{}
-	for _, w := range k.options.Webhooks() {
-		names[w.Name] = true
-	}
+	names := namesOf(k.options.Webhooks())
 	expected := map[string]bool{mutatingKind: true, validatingKind: true}
 	if k.options.Conversions != nil {
 		for _, c := range k.options.Conversions() {

@@ -60,6 +60,7 @@ func TestKeeperOnARealAPIServer(t *testing.T) {
 		"backs off from those who change again and again what is ours":      testFight,
 		"writes nothing while it does not lead":                             testFollower,
 		"needs no more rights than PolicyRules":                             testRights,
+		"says that it may not write, or may not read":                       testForbidden,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, config) })
 	}

@@ -52,7 +52,7 @@ func newMetrics(registry prometheus.Registerer, registered, wanted, backstop fun
 	}
 	for _, c := range []prometheus.Collector{
 		m.applies, m.repairs, m.conflicts, m.foreign,
-		gauge("sallyport_registration_registered", "1 if the webhook configurations and the conversion stanzas exist with the current CA bundle, else 0.", registered),
+		gauge("sallyport_registration_registered", "1 if the webhook configurations and the conversion stanzas exist with the current CA bundle and may be written, else 0.", registered),
 		gauge("sallyport_registration_backstop_wanted", "1 if a policy should stand in for a webhook, because of the setting guard or of the API server's policies, else 0.", wanted),
 		gauge("sallyport_registration_backstop_in_force", "1 if a policy stands in for a webhook that fails open, 0 if the webhook fails closed or has no backstop.", backstop),
 	} {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apiextensionsac "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration/apiextensions/v1"
@@ -72,6 +73,8 @@ type object struct {
 	stop       func()
 	repair     repairs
 	conflict   conflict
+	forbidden  conflict              // reports about missing rights
+	denied     atomic.Pointer[error] // why it could not be read the last time; nil if never
 }
 
 // observed is nil if there is no object. Before synced it is not known.
@@ -109,10 +112,14 @@ func (k *Keeper) watch(ctx context.Context, m managed, r *reconciler) error {
 		wakes = k.configurations
 	}
 	wake := func() { k.queue.Add(wakes) }
+	o := &object{managed: m, reconciler: r}
 	informer := cache.NewSharedIndexInformerWithOptions(m.listerWatcher(), m.prototype(), cache.SharedIndexInformerOptions{})
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsNotFound(err) && r == k.policies {
 			return // before Kubernetes 1.30; what waits for it logs that once
+		}
+		if apierrors.IsForbidden(err) {
+			o.denied.Store(&err)
 		}
 		if ctx.Err() == nil { // the reflector retries with a back-off
 			k.options.Logger.Warn("object cannot be watched", "kind", m.kind(), "error", err)
@@ -142,7 +149,8 @@ func (k *Keeper) watch(ctx context.Context, m managed, r *reconciler) error {
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.objects = append(k.objects, &object{managed: m, reconciler: r, informer: informer, stop: cancel})
+	o.informer, o.stop = informer, cancel
+	k.objects = append(k.objects, o)
 	return nil
 }
 

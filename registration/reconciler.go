@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,9 +46,10 @@ type reconciler struct {
 	applied  bool
 	err      error // of the last time
 	reported string
-	// refused is why the API server rejects an object; nil once it accepted all.
-	refused error
-	taken   bool // the API server accepted the objects at least once
+	// refused is why the API server rejects an object as invalid, and forbidden why it does not
+	// let us write it; nil once it accepted all.
+	refused, forbidden error
+	taken              bool // the API server accepted the objects at least once
 }
 
 func newReconciler(what string, caBundle func() ([]byte, error), target func([]byte) target) *reconciler {
@@ -180,6 +180,10 @@ func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired
 		k.metrics.applied(o.kind(), err)
 	}
 	if err != nil {
+		if apierrors.IsForbidden(err) && observed != nil && o.forbidden.due(time.Now()) {
+			k.warn(o, observed, "RegistrationForbidden", "Write",
+				"The server may not write this object, so it stays as it is. Give its service account the rules that the command manifests prints.")
+		}
 		return out, err
 	}
 	log := k.options.Logger.With("kind", o.kind(), "name", o.name())
@@ -194,7 +198,8 @@ func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired
 			k.metrics.conflicts.WithLabelValues(o.kind()).Inc()
 		}
 		if o.conflict.due(time.Now()) {
-			k.conflictEvent(o, observed, manager)
+			k.warn(o, observed, "RegistrationConflict", "Repair", fmt.Sprintf(
+				"%s keeps changing fields that %s owns. Repairs are backing off. Let only one of them own these fields.", manager, k.options.FieldManager))
 			log.Warn("another client keeps changing it; repairs back off", "manager", manager)
 		}
 		out.waiting = fmt.Errorf("%s %s: %s keeps changing fields it does not own; the next repair is deferred", o.kind(), o.name(), manager)
@@ -224,6 +229,8 @@ func (r *reconciler) registered() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("the CA bundle is not known yet: %w", err)
+	case r.forbidden != nil:
+		return r.rights()
 	case r.applied && bytes.Equal(caBundle, r.written):
 		return nil
 	case r.err != nil:
@@ -233,15 +240,6 @@ func (r *reconciler) registered() error {
 	default:
 		return fmt.Errorf("%s are not written yet", r.what)
 	}
-}
-
-func (r *reconciler) refusal() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.refused == nil {
-		return nil
-	}
-	return fmt.Errorf("the API server refuses the %s: %w", r.what, r.refused)
 }
 
 // note records the result for Registered. Pending objects are known not to be in the desired
@@ -258,15 +256,18 @@ func (r *reconciler) note(caBundle []byte, pending bool, err error) {
 	}
 }
 
-// noteRefusal records for Refused which errors mean that an object is invalid.
+// noteRefusal records for Refused and Forbidden which errors will come again.
 func (r *reconciler) noteRefusal(errs []error, pending bool) {
-	refused := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case len(errs) == 0 && !pending:
-		r.taken, r.refused = true, nil
-	case len(refused) > 0 && !r.taken:
-		r.refused = errors.Join(refused...)
+	if len(errs) == 0 && !pending {
+		r.taken, r.refused, r.forbidden = true, nil, nil
+		return
+	}
+	if refused := which(errs, isInvalid); refused != nil && !r.taken {
+		r.refused = refused
+	}
+	if forbidden := which(errs, apierrors.IsForbidden); forbidden != nil {
+		r.forbidden = forbidden
 	}
 }

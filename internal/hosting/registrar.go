@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"k8s.io/client-go/kubernetes/scheme"
@@ -43,6 +44,8 @@ type registrar struct {
 	published func() ([][]byte, error)
 	// refused returns the API server's reason for rejecting every webhook; nil if unknown here.
 	refused func() error
+	// forbidden returns why what the API server calls cannot be kept up to date; nil if unknown here.
+	forbidden func() error
 	// foreign describes the terms of other clients that narrow the webhooks; empty for none.
 	foreign atomic.Pointer[string]
 	// paths returns the paths that the API server currently calls; nil if unknown here.
@@ -58,10 +61,14 @@ func (r *registrar) tell() {
 
 // detail is what /readyz?verbose shows of a registration that holds.
 func (r *registrar) detail() string {
+	var details []string
 	if text := r.foreign.Load(); text != nil && *text != "" {
-		return "terms of other clients narrow the webhooks: " + *text
+		details = append(details, "terms of other clients narrow the webhooks: "+*text)
 	}
-	return ""
+	if err := r.forbidden(); err != nil {
+		details = append(details, err.Error())
+	}
+	return strings.Join(details, "; ")
 }
 
 // known reports whether the webhooks are registered.
@@ -97,7 +104,8 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 		}
 		r := &h.registrar
 		r.run = func(ctx context.Context) error { return run(keeper, ctx) }
-		r.notify, r.published, r.refused, r.paths = keeper.Notify, keeper.Published, keeper.Refused, keeper.Paths
+		r.notify, r.published, r.paths = keeper.Notify, keeper.Published, keeper.Paths
+		r.refused, r.forbidden = keeper.Refused, keeper.Forbidden
 	case registration.ModeManifest:
 		files, err := staticmanifests.New(staticmanifests.Options{
 			Config: options.Config, Directory: o.Directory, Webhooks: options.Webhooks, CABundle: options.CABundle, Logger: options.Logger,
