@@ -20,6 +20,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/commands"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/objects"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
@@ -39,6 +40,7 @@ type chainOptions struct {
 	question inspect.Question
 	files    []string
 	with     []string
+	static   []string
 	all      bool
 	output   string
 
@@ -98,6 +100,8 @@ func newChainCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Webhooks and policies", func() {
 		flags.StringArrayVar(&o.with, "with", nil, "`file` or folder with webhook configurations, policies, CustomResourceDefinitions and namespaces to use instead of a cluster; may be repeated")
 		cli.CompleteFiles(cmd, "with", manifest.Extensions...)
+		flags.StringArrayVar(&o.static, "static-manifests-dir", nil, "`directory` of static admission manifests that the API server reads beside what the cluster or --with has; may be repeated")
+		cli.CompleteFolders(cmd, "static-manifests-dir")
 	})
 	cli.AddFlagGroup(cmd, "Evaluation", func() {
 		flags.BoolVar(&o.list, "list", false, "only list the policies and webhooks for the object of --filename")
@@ -194,7 +198,7 @@ func (o *chainOptions) find(known *resources.Set, argument string) (*resources.R
 func (o *chainOptions) evaluates() bool { return len(o.files) > 0 && !o.list }
 
 // ofEvaluation are the flags of an evaluation.
-var ofEvaluation = []string{"old", "as-dry-run", "field-manager", commands.ReleaseFlag, "call", "allow-unknown", "config", "webhooks"}
+var ofEvaluation = []string{"old", "as-dry-run", "field-manager", commands.ReleaseFlag, "static-manifests-dir", "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.
 func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
@@ -247,6 +251,11 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	if err != nil {
 		return err
 	}
+	static, err := objects.ReadStatic(o.static)
+	if err != nil {
+		return err
+	}
+	run.Objects = append(run.Objects, static...)
 	argument, o.question.Subresource, _ = strings.Cut(argument, "/")
 	resource, err := o.find(run.Resources, argument)
 	if err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,6 +101,32 @@ func TestChainEvaluatesAsTheReleaseDoes(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// Policies that are exported as static manifests inject what those in the API do.
+func TestChainReadsExportedStaticManifests(t *testing.T) {
+	folder := t.TempDir()
+	with := file(t, "with.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n")
+	podDefaults := strings.Replace(podDefaultYAML, "name: proxy\n", "name: proxy\n  namespace: default\n", 1)
+	args := []string{"chain", "pods", "-f", "-", "--with", with, "--allow-unknown", "-o", "yaml"}
+	for _, plugin := range []string{"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"} {
+		printed := sallyportWith(t, podDefaults, "export", "-f", "-", "--static-plugin", plugin).wantOK(t)
+		if err := os.Mkdir(filepath.Join(folder, plugin), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, plugin, "policies.yaml"), []byte(printed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--static-manifests-dir", filepath.Join(folder, plugin))
+	}
+	got := sallyportWith(t, matchingYAML, args...)
+	if got.status != exitOK || !strings.Contains(got.stdout, "sallyport-poddefaults-default.static.k8s.io") || !strings.Contains(got.stdout, "outcome: changed") {
+		t.Errorf("%+v", got)
+	}
+	linted(t, "", exitOK, "--rule", "static", "--static-manifests-dir", folder)
+	if got := sallyportWith(t, podDefaultYAML, "export", "-f", "-", "--static-plugin", "all"); got.status != exitError || !strings.Contains(got.stderr, "--static-plugin") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -322,6 +322,8 @@ func TestLintTakesTenThousandObjects(t *testing.T) {
 	}
 }
 
+var staticPolicy = strings.ReplaceAll(strings.ReplaceAll(crash, "name: crash", "name: crash.static.k8s.io"), "policyName: crash", "policyName: crash.static.k8s.io")
+
 func TestLintKnowsStaticManifests(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "hook.yaml"), []byte(goodHook), 0o600); err != nil {
@@ -329,6 +331,34 @@ func TestLintKnowsStaticManifests(t *testing.T) {
 	}
 	if got := linted(t, "", exitFound, "--static-manifests-dir", folder); !slices.Equal(rulesOf(got.Findings), []string{"static"}) {
 		t.Errorf("found %+v", got.Findings)
+	}
+	for name, tc := range map[string]struct{ text, version, want string }{
+		"a parameter":              {strings.ReplaceAll(staticPolicy, "failurePolicy", "paramKind: {apiVersion: v1, kind: ConfigMap}\n  failurePolicy"), "", "must not have a paramKind"},
+		"a name":                   {strings.ReplaceAll(staticPolicy, "name: crash.static.k8s.io}\nspec:\n", "name: crash}\nspec:\n"), "", "static configuration crash must end with .static.k8s.io"},
+		"a binding without policy": {strings.ReplaceAll(staticPolicy, "policyName: crash.static.k8s.io", "policyName: other.static.k8s.io"), "", "names the policy other.static.k8s.io, which no static manifest has"},
+		"a paramRef":               {strings.ReplaceAll(staticPolicy, "spec: {policyName", "spec: {paramRef: {name: p, parameterNotFoundAction: Deny}, policyName"), "", "must not have a paramRef"},
+		"two plugins":              {staticPolicy + "---\n" + strings.Replace(goodHook, "name: good", "name: good.static.k8s.io", 1), "", "read one each"},
+		"another kind":             {staticPolicy + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n", "", "ConfigMap c is in a directory of static manifests"},
+		"an older release":         {staticPolicy, "1.36.5", "Kubernetes 1.36.5 has no admission policies in static manifests without a feature gate"},
+		"nothing":                  {staticPolicy, "1.37", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, args := t.TempDir(), []string{"--rule", "static", "--static-manifests-dir"}
+			if err := os.WriteFile(filepath.Join(folder, "policy.yaml"), []byte(tc.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if args = append(args, folder); tc.version != "" {
+				args = append(args, "--kubernetes-version", tc.version)
+			}
+			status := exitFound
+			if tc.want == "" {
+				status = exitOK
+			}
+			got := linted(t, "", status, args...)
+			if tc.want != "" && !slices.ContainsFunc(got.Findings, func(f lint.Finding) bool { return strings.Contains(f.Message, tc.want) }) {
+				t.Errorf("found %+v", got.Findings)
+			}
+		})
 	}
 }
 

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -51,6 +55,31 @@ func decodePodDefaults(objects []*manifest.Object) ([]*kubeflowv1alpha1.PodDefau
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// PolicyPlugins are kube-apiserver's plugins that read policies from static manifests, each from a directory of its own.
+var PolicyPlugins = []string{"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
+
+// StaticPolicies returns the policies and bindings of a plugin as static admission manifests (KEP-5793), which have names of
+// their own. They have no parameters, which are not allowed there.
+func StaticPolicies(exported *export.Exported, plugin string) *export.Exported {
+	const suffix = ".static.k8s.io"
+	out := &export.Exported{Notes: append(slices.Clone(exported.Notes), "kube-apiserver reads this as a static manifest, since 1.37: pass the directory as staticManifestsDir of its plugin "+plugin)}
+	for _, object := range exported.Objects {
+		if !strings.HasPrefix(object.GetObjectKind().GroupVersionKind().Kind, plugin) {
+			continue
+		}
+		switch o := object.(type) {
+		case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+			o.Spec.PolicyName += suffix
+		case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+			o.Spec.PolicyName += suffix
+		}
+		named := object.(metav1.Object)
+		named.SetName(named.GetName() + suffix)
+		out.Objects = append(out.Objects, object)
+	}
+	return out
 }
 
 // PrintPolicies prints the notes as comments above the objects.

@@ -5,6 +5,7 @@ package chain
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -26,7 +27,7 @@ type attributes struct {
 func (a *attributes) AddAnnotation(key, value string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.annotations[key] = value
+	a.annotations[key] = strings.ReplaceAll(value, `"`+first, `"`) // see ordered
 	return nil
 }
 

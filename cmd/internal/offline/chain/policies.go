@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/objects"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
@@ -68,9 +69,10 @@ func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) 
 	}
 	m, dispatcher := generic.NewPolicyMatcher(matcher), mutating.NewDispatcher(e, matcher, e.kinds)
 	return func(ctx context.Context, a apiserveradmission.Attributes) error {
-		if a.GetOperation() == apiserveradmission.Delete || isPolicy(a) || isReview(a) {
+		if a.GetOperation() == apiserveradmission.Delete || isReview(a) {
 			return nil
 		}
+		hooks := slices.DeleteFunc(slices.Clone(hooks), func(h mutating.PolicyHook) bool { return isPolicy(a) && !objects.Static(h.Policy.Name) })
 		for _, h := range hooks {
 			e.notePolicy(m, a, lint.MutatingPolicies, mutating.NewMutatingAdmissionPolicyAccessor(h.Policy), mutating.NewMutatingAdmissionPolicyBindingAccessor(h.Bindings[0]), h.ParamInformer, h.ParamScope, h.ConfigurationError)
 		}
@@ -115,9 +117,10 @@ func (e *evaluation) validatingPolicies(matcher *matching.Matcher) (phase, error
 	m := generic.NewPolicyMatcher(matcher)
 	dispatcher := validating.NewDispatcher(e, m)
 	return func(ctx context.Context, a apiserveradmission.Attributes) error {
-		if isPolicy(a) || isReview(a) {
+		if isReview(a) {
 			return nil
 		}
+		hooks := slices.DeleteFunc(slices.Clone(hooks), func(h validating.PolicyHook) bool { return isPolicy(a) && !objects.Static(h.Policy.Name) })
 		for _, h := range hooks {
 			e.notePolicy(m, a, lint.ValidatingPolicies, validating.NewValidatingAdmissionPolicyAccessor(h.Policy), validating.NewValidatingAdmissionPolicyBindingAccessor(h.Bindings[0]), h.ParamInformer, h.ParamScope, h.ConfigurationError)
 		}
@@ -155,7 +158,7 @@ func (e *evaluation) notePolicy(m generic.PolicyMatcher, a apiserveradmission.At
 	}
 }
 
-// isPolicy reports whether a request is about a policy or binding. Policies do not see those:
+// isPolicy reports whether a request is about a policy or binding. Only policies of static manifests see those:
 // k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go.
 func isPolicy(a apiserveradmission.Attributes) bool {
 	r := a.GetResource()

@@ -45,6 +45,9 @@ func (r *Run) checkRelease(o *objects.Objects, result *Result) error {
 		p := o.MutatingPolicies[0]
 		return p.ErrorAt("", fmt.Sprintf("%s: Kubernetes %s does not serve %s, which came with 1.%d", p.Title(), r.Release, gate.What, gate.Since))
 	}
+	if gate, lacks := r.Release.Lacks(release.StaticPolicies); lacks && o.HasStaticPolicies() {
+		result.Unknown = append(result.Unknown, fmt.Sprintf("whether Kubernetes %s reads %s, which it does by default since 1.%d", r.Release, gate.What, gate.Since))
+	}
 	if r.Release.Newer() {
 		result.Unknown = append(result.Unknown, fmt.Sprintf("what Kubernetes %s does: 1.%d is the newest release that is known here", r.Release, release.Newest))
 	}

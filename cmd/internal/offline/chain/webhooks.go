@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/objects"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
@@ -115,6 +116,7 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 				err = errors.Join(err, c.ErrorAt(jsontext.Pointer(fmt.Sprintf("/webhooks/%d", i)), c.Title()+": "+problem.Error()))
 			}
 		}
+		c.Value.Name = ordered(c.Name)
 		store(factory.Admissionregistration().V1().MutatingWebhookConfigurations().Informer(), c.Value)
 	}
 	for _, c := range e.objects.ValidatingWebhooks {
@@ -126,6 +128,7 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 				err = errors.Join(err, c.ErrorAt(jsontext.Pointer(fmt.Sprintf("/webhooks/%d", i)), c.Title()+": "+problem.Error()))
 			}
 		}
+		c.Value.Name = ordered(c.Name)
 		store(factory.Admissionregistration().V1().ValidatingWebhookConfigurations().Informer(), c.Value)
 	}
 	for _, namespace := range e.namespaces.List() {
@@ -155,6 +158,17 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 		return e.withRights(func() error { return validatingPlugin.Validate(ctx, a, e.kinds) })
 	}
 	return mutating, validating, nil
+}
+
+// first begins the names by which the plugins sort configurations of static manifests.
+const first = "!"
+
+// ordered returns the name by which a plugin has a configuration: those of static manifests come first.
+func ordered(name string) string {
+	if objects.Static(name) {
+		return first + name
+	}
+	return name
 }
 
 // withRights runs a plugin for webhooks. If match conditions ask for rights that are not known, the rest of

@@ -15,7 +15,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// Objects are the objects that decide on requests, with the API server's defaults, sorted by name.
+// Objects are the objects that decide on requests, with the API server's defaults: those of static manifests
+// first, and then by name.
 type Objects struct {
 	MutatingPolicies   []Entry[admissionregistrationv1.MutatingAdmissionPolicy]
 	MutatingBindings   []Entry[admissionregistrationv1.MutatingAdmissionPolicyBinding]
@@ -33,6 +34,13 @@ type Entry[T any] struct {
 
 // Read decodes the objects. Kinds that decide nothing are left out. The error reports all problems.
 func (o *Objects) Read(all []*manifest.Object) error {
+	if err := o.decode(all); err != nil {
+		return err
+	}
+	return o.checkStatic()
+}
+
+func (o *Objects) decode(all []*manifest.Object) error {
 	return errors.Join(
 		take(all, &o.MutatingPolicies, func(p *admissionregistrationv1.MutatingAdmissionPolicy) error {
 			defaultFailurePolicy(&p.Spec.FailurePolicy)
@@ -98,7 +106,7 @@ func take[T any](all []*manifest.Object, into *[]Entry[T], prepare func(*T) erro
 		}
 		*into = append(*into, Entry[T]{o, value})
 	}
-	slices.SortStableFunc(*into, func(a, b Entry[T]) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(*into, before)
 	return errors.Join(errs...)
 }
 
