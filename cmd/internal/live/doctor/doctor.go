@@ -149,7 +149,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) (*Report, error) {
 	d.calls, d.callsErr = d.readCalls(ctx)
 	for _, check := range []func(context.Context){
 		d.checkConfigurations, d.checkForeignTerms, d.checkAlso, d.checkService, d.checkReachability, d.checkCertificate, d.checkAuthority, d.checkReplicas, d.checkLeader,
-		d.checkRights, d.checkCallers, d.checkCalls, d.checkLatency, d.checkStatic,
+		d.checkRights, d.checkCallers, d.checkCalls, d.checkLatency, d.checkStatic, func(ctx context.Context) { checkPolicies(ctx, d) },
 	} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
