@@ -221,7 +221,7 @@ unit:
 
 .PHONY: modules
 modules:
-	@export GOWORK=off; for m in $(other_modules); do echo "$$m"; nice -n 19 $(GO) -C "$$m" vet ./... || exit 1; \
+	@others=$(other_modules); export GOWORK=off; for m in $$others; do echo "$$m"; nice -n 19 $(GO) -C "$$m" vet ./... || exit 1; \
 		(cd "$$m" && $(call gotest,modules-$$(basename $$m),./...,-count=1 -skip '$(on_apiserver)',nice -n 19)) || exit 1; done
 
 # With -short, a twentieth of the random cases (a fifth of rapid's): the unit tests draw all of
