@@ -263,6 +263,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 		return nil, err
 	}
 	if len(chosen.Objects)+len(chosen.Outside) == 0 {
+		traced(ctx, nil, chosen)
 		return admission.Allowed(), nil
 	}
 	md.Complete()
@@ -287,6 +288,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 	default:
 		m.Tally(chosen)
 	}
+	traced(ctx, m, chosen)
 	if len(m.Conflicts) > 0 {
 		tell(ctx, namespace, md, m.Refusals)
 		return m.Denial(), nil

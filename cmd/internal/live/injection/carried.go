@@ -16,7 +16,7 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map
 	told := map[string]bool{} // annotations already covered
 	for _, d := range known.all {
 		name := d.compiled.String()
-		told[d.mark()] = true
+		told[d.compiled.Mark()] = true
 		reason, differs := whyNot[name]
 		if !differs || !d.wasDecided(stored) {
 			continue

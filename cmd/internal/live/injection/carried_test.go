@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
@@ -43,12 +44,13 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := o.try(t.Context(), bare, known)
+	trace := poddefault.Trace{}
+	out, err := o.try(poddefault.WithTrace(t.Context(), trace), bare, known)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &Explanation{Object: pod.Title(), Namespace: "team-a", Warnings: out.Warnings}
-	e.match(known, bare, pod, out)
+	e.match(known, bare, pod, out, trace)
 	var text strings.Builder
 	if err := e.PrintText(&text); err != nil {
 		t.Fatal(err)
@@ -60,7 +62,7 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 
 	known.clusterHidden, known.all = true, nil
 	hidden := &Explanation{Namespace: "team-a"}
-	hidden.match(known, bare, pod, out)
+	hidden.match(known, bare, pod, out, trace)
 	text.Reset()
 	if err := hidden.PrintText(&text); err != nil || !strings.Contains(text.String(), "ClusterPodDefault left: applied, as it was at resourceVersion 8; there is no such object now, or you may not read it\n") {
 		t.Errorf("%v:\n%s", err, text.String())
@@ -122,12 +124,13 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		out, err := trial().try(t.Context(), sent, known)
+		trace := poddefault.Trace{}
+		out, err := trial().try(poddefault.WithTrace(t.Context(), trace), sent, known)
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := &Explanation{Namespace: "team-a"}
-		e.match(known, sent, stored, out)
+		e.match(known, sent, stored, out, trace)
 		var text strings.Builder
 		if err := e.PrintText(&text); err != nil || !strings.Contains(text.String(), "  PodDefault team-a/staged: "+c.want) {
 			t.Errorf("%s: %v:\n%s", what, err, text.String())

@@ -15,11 +15,7 @@ import (
 
 // decidedOn reports whether the decisions annotation lists the object.
 func decidedOn(annotations map[string]string, d *Default) bool {
-	name := d.Name
-	if d.namespaces != nil {
-		name = "cluster/" + name
-	}
-	return slices.Contains(strings.Split(annotations[meta.DecisionsAnnotation], ","), name)
+	return slices.Contains(strings.Split(annotations[meta.DecisionsAnnotation], ","), d.compiled.Decision())
 }
 
 func annotationsOf(pod []byte) map[string]string {

@@ -5,26 +5,22 @@
 package injection
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -36,9 +32,6 @@ type Default struct {
 	metav1.ObjectMeta
 	compiled *plan.Plan
 	spec     *kubeflowv1alpha1.PodDefaultSpec
-	// namespaces is nil for a PodDefault.
-	namespaces   labels.Selector
-	allowExclude bool
 }
 
 // New returns the Default of an object. It ignores unknown fields, because the server
@@ -50,33 +43,15 @@ func New(o *manifest.Object) (*Default, error) {
 		if err := json.Unmarshal(o.Raw, pd); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
 		}
-		return &Default{ObjectMeta: pd.ObjectMeta, compiled: plan.Compile(pd), spec: &pd.Spec, allowExclude: true}, nil
+		return &Default{ObjectMeta: pd.ObjectMeta, compiled: plan.Compile(pd), spec: &pd.Spec}, nil
 	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
 		pd := &sallyportv1alpha1.ClusterPodDefault{}
 		if err := json.Unmarshal(o.Raw, pd); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
 		}
-		d := &Default{
-			ObjectMeta: pd.ObjectMeta, compiled: plan.CompileCluster(pd), spec: &pd.Spec.PodDefaultSpec,
-			namespaces: labels.Everything(), allowExclude: pd.Spec.AllowExclude,
-		}
-		if selector := pd.Spec.NamespaceSelector; selector != nil {
-			var err error
-			if d.namespaces, err = metav1.LabelSelectorAsSelector(selector); err != nil {
-				d.namespaces = labels.Nothing() // the problem says why
-			}
-		}
-		return d, nil
+		return &Default{ObjectMeta: pd.ObjectMeta, compiled: plan.CompileCluster(pd), spec: &pd.Spec.PodDefaultSpec}, nil
 	}
 	return nil, fmt.Errorf("%s: %s is neither a PodDefault nor a ClusterPodDefault", o.At(), o.Title())
-}
-
-// mark returns the annotation of pods that it was applied to.
-func (d *Default) mark() string {
-	if d.namespaces != nil {
-		return meta.ClusterMark(d.Name)
-	}
-	return meta.Mark(d.Name)
 }
 
 // Defaults are the PodDefaults and ClusterPodDefaults for a namespace.
@@ -176,15 +151,7 @@ func (k *Defaults) readNamespace(ctx context.Context, c *cluster.Cluster, notes 
 
 // sort sorts them in order of application.
 func (k *Defaults) sort() {
-	slices.SortStableFunc(k.all, func(a, b *Default) int {
-		kind := func(d *Default) int {
-			if d.namespaces != nil {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(kind(a)-kind(b), cmp.Compare(a.spec.Priority, b.spec.Priority), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortStableFunc(k.all, func(a, b *Default) int { return plan.InOrder(a.compiled, b.compiled) })
 }
 
 // with returns the Defaults with d added or replaced.
@@ -206,9 +173,7 @@ func (k *Defaults) without(d *Default) *Defaults {
 	return out
 }
 
-func same(a, b *Default) bool {
-	return a.Name == b.Name && a.Namespace == b.Namespace && (a.namespaces == nil) == (b.namespaces == nil)
-}
+func same(a, b *Default) bool { return a.compiled.String() == b.compiled.String() }
 
 // index returns the webhook's source.
 func (k *Defaults) index() *source.Index {
@@ -222,53 +187,4 @@ func (k *Defaults) index() *source.Index {
 		index.Set(d.compiled)
 	}
 	return index
-}
-
-// mismatch returns the requirement of a selector that labels do not meet, or "".
-func mismatch(selector labels.Selector, set labels.Set, whose string) string {
-	requirements, selectable := selector.Requirements()
-	if !selectable {
-		return "its selector does not parse, or selects nothing"
-	}
-	var out []string
-	for _, r := range requirements {
-		if r.Matches(set) {
-			continue
-		}
-		wants := ""
-		values := strings.Join(r.Values().List(), ", ")
-		switch r.Operator() {
-		case selection.In, selection.Equals, selection.DoubleEquals:
-			if wants = fmt.Sprintf("wants %q", values); r.Values().Len() > 1 {
-				wants = "wants one of " + shortened(values)
-			}
-		case selection.NotIn, selection.NotEquals:
-			wants = "wants none of " + shortened(values)
-		case selection.Exists:
-			wants = "wants it to be there"
-		case selection.DoesNotExist:
-			wants = "wants it not to be there"
-		default:
-			wants = fmt.Sprintf("wants it %s %s", r.Operator(), values)
-		}
-		has := whose + " has no such label"
-		if value, ok := set[r.Key()]; ok {
-			has = fmt.Sprintf("%s has %q", whose, value)
-		}
-		out = append(out, fmt.Sprintf("label %s: it %s, %s", r.Key(), wants, has))
-	}
-	const most = 3
-	if len(out) > most {
-		out = append(out[:most:most], fmt.Sprintf("and %d labels more", len(out)-most))
-	}
-	return strings.Join(out, "; ")
-}
-
-// shortened shortens a long list of values.
-func shortened(values string) string {
-	const most = 100
-	if len(values) <= most {
-		return values
-	}
-	return strings.ToValidUTF8(values[:most], "") + "…"
 }

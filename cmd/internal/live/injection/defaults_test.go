@@ -3,11 +3,11 @@
 package injection
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sallyport-io/sallyport/admission"
@@ -49,50 +49,6 @@ func trial() *Trial {
 	}}
 }
 
-func TestMismatchesNameTheLabel(t *testing.T) {
-	for name, tc := range map[string]struct {
-		expression metav1.LabelSelectorRequirement
-		set        labels.Set
-		want       string
-	}{
-		"another value":            {metav1.LabelSelectorRequirement{Key: "k", Operator: "In", Values: []string{"a"}}, labels.Set{"k": "b"}, `label k: it wants "a", the pod has "b"`},
-		"none of several":          {metav1.LabelSelectorRequirement{Key: "k", Operator: "In", Values: []string{"a", "b"}}, nil, `label k: it wants one of a, b, the pod has no such label`},
-		"one that must not be":     {metav1.LabelSelectorRequirement{Key: "k", Operator: "NotIn", Values: []string{"a"}}, labels.Set{"k": "a"}, `label k: it wants none of a, the pod has "a"`},
-		"a label that is missing":  {metav1.LabelSelectorRequirement{Key: "k", Operator: "Exists"}, nil, `label k: it wants it to be there, the pod has no such label`},
-		"a label that is too many": {metav1.LabelSelectorRequirement{Key: "k", Operator: "DoesNotExist"}, labels.Set{"k": ""}, `label k: it wants it not to be there, the pod has ""`},
-		"a match":                  {metav1.LabelSelectorRequirement{Key: "k", Operator: "Exists"}, labels.Set{"k": ""}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{tc.expression}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := mismatch(selector, tc.set, "the pod"); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
-	}
-	if got := mismatch(labels.Nothing(), nil, "the pod"); got == "" {
-		t.Error("a selector that selects nothing matches")
-	}
-	many := &metav1.LabelSelector{MatchLabels: map[string]string{}}
-	for _, key := range strings.Split("abcdefgh", "") {
-		many.MatchLabels[key] = "x"
-	}
-	selector, err := metav1.LabelSelectorAsSelector(many)
-	if got := mismatch(selector, nil, "the pod"); err != nil || !strings.HasSuffix(got, "; and 5 labels more") {
-		t.Errorf("got %q (%v)", got, err)
-	}
-	long := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "In", Values: strings.Split(strings.Repeat("value-", 20), "-")[:20]}}}
-	for i := range long.MatchExpressions[0].Values {
-		long.MatchExpressions[0].Values[i] += string(rune('a' + i))
-	}
-	selector, err = metav1.LabelSelectorAsSelector(long)
-	if got := mismatch(selector, nil, "the pod"); err != nil || len(got) > 200 {
-		t.Errorf("got %q (%v)", got, err)
-	}
-}
-
 func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 	known := defaultsOf(t, labels.Set{"tier": "web"},
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: second, namespace: team-a}, spec: {selector: {matchLabels: {added: 'true'}}, env: [{name: B, value: x}]}}",
@@ -103,17 +59,67 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: others}, spec: {selector: {}, namespaceSelector: {matchLabels: {tier: data}}, env: [{name: E, value: x}]}}")
 	o := trial()
 	pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, labels: {use: 'true'}}, spec: {containers: [{name: main, image: x}]}}")
-	out, err := o.try(t.Context(), pod, known)
+	trace := poddefault.Trace{}
+	out, err := o.try(poddefault.WithTrace(t.Context(), trace), pod, known)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &Explanation{Object: pod.Title(), Namespace: "team-a", Warnings: out.Warnings}
-	e.match(known, pod, nil, out)
+	e.match(known, pod, nil, out, trace)
 	var text strings.Builder
 	if err := e.PrintText(&text); err != nil {
 		t.Fatal(err)
 	}
 	golden.Equal(t, "testdata/explain.txt", text.String())
+}
+
+// TestAnExplanationHasTheReasonsOfTheDecision: what is skipped or cannot work says why, without values.
+func TestAnExplanationHasTheReasonsOfTheDecision(t *testing.T) {
+	known := defaultsOf(t, labels.Set{},
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: fights, namespace: team-a}, spec: {selector: {}, conflictPolicy: Skip, env: [{name: A, value: s3cret}]}}",
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: lacks, namespace: team-a}, spec: {selector: {}, volumeMounts: [{name: disk, mountPath: /data}]}}",
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: labels, namespace: team-a}, spec: {selector: {}, labels: {added: 'true'}}}",
+		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: must}, spec: {selector: {matchLabels: {added: 'true'}}, env: [{name: B, value: x}]}}")
+	for _, tc := range []struct {
+		annotations string
+		want        []string
+	}{
+		{"", []string{
+			"PodDefault team-a/fights: not applied, it would be skipped: env A of container main: the pod has a literal value, wanted is another (values hidden)\n",
+			"PodDefault team-a/lacks: not applied, it cannot work in this pod: a volume that it mounts exists neither there nor in the pod\n",
+			"ClusterPodDefault must: applied, selected by the label added, which PodDefault team-a/labels adds\n",
+		}},
+		{"poddefault.admission.kubeflow.org/exclude: 'true'", []string{
+			"PodDefault team-a/fights: not applied, the pod excludes itself\n",
+			"Not matching:\n  ClusterPodDefault must: label added: it wants \"true\", the pod has no such label\n",
+		}},
+	} {
+		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, annotations: {"+tc.annotations+"}}, spec: {containers: [{name: main, image: x, env: [{name: A, value: own}]}]}}")
+		trace, o := poddefault.Trace{}, trial()
+		o.Webhooks = func(source match.Source) ([]admission.Webhook, error) {
+			webhook, err := poddefault.New(source, poddefault.DefaultSettings())
+			excluded, other := poddefault.NewExcluded(source, poddefault.DefaultSettings())
+			return []admission.Webhook{webhook, excluded}, errors.Join(err, other)
+		}
+		out, err := o.try(poddefault.WithTrace(t.Context(), trace), pod, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &Explanation{Object: pod.Title(), Namespace: "team-a"}
+		e.match(known, pod, nil, out, trace)
+		var text strings.Builder
+		if err := e.PrintText(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("%q is not in:\n%s", want, text.String())
+			}
+		}
+		if strings.Contains(text.String(), "s3cret") {
+			t.Error("it gives a value away")
+		}
+	}
 }
 
 func TestAPreviewThatCouldNotSeeAllIsNoSuccess(t *testing.T) {

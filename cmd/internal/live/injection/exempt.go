@@ -10,14 +10,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
-
-// exemption returns what exempts a pod from d now, or nil.
-func (k *Defaults) exemption(d *Default, pod *manifest.Object) *exempt.Exemption {
-	return exempt.From(d.compiled.Decision(), k.exemptions, time.Now(), meta.WorkloadOf(&pod.ObjectMeta))
-}
 
 // exemptUntil describes an exemption.
 func exemptUntil(e *exempt.Exemption) string {

@@ -7,20 +7,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
@@ -133,7 +132,8 @@ func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation
 			return nil, err
 		}
 	}
-	out, err := x.try(ctx, pod, known)
+	trace := poddefault.Trace{}
+	out, err := x.try(poddefault.WithTrace(ctx, trace), pod, known)
 	if err == nil {
 		err = x.askServer(ctx, e, known, stored, out, of.Controller)
 	}
@@ -147,7 +147,7 @@ func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation
 	if out.Denied != nil {
 		e.Denied = out.Denied.Message
 	}
-	e.match(known, pod, stored, out)
+	e.match(known, pod, stored, out, trace)
 	if err := x.place(ctx, e, stored, out); err != nil {
 		return nil, fmt.Errorf("%s: %s: datasets: %w", given.At(), given.Title(), err)
 	}
@@ -178,112 +178,59 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 	return nil
 }
 
-// match finds the objects for the pod. Labels that objects add select only those that the
-// pod cannot exclude itself from.
-func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *review.Outcome) {
-	set := labels.Set(maps.Clone(pod.Labels))
-	if set == nil {
-		set = labels.Set{}
-	}
-	by := map[string]string{} // which object adds a label
-	reasons := make([]string, len(known.all))
-	for i, d := range known.all {
-		reasons[i] = d.notFor(known, pod.Labels)
-	}
-	for i, d := range known.all {
-		if reasons[i] != "" || !d.compiled.Injects() || known.exemption(d, pod) != nil {
-			continue
-		}
-		for key, value := range d.spec.Labels {
-			if _, there := set[key]; !there {
-				set[key], by[key] = value, d.compiled.String()
-			}
-		}
-	}
-	for i, d := range known.all {
-		switch {
-		case reasons[i] == "":
-		case !d.allowExclude:
-			reasons[i] = d.notFor(known, set)
-		case d.notFor(known, set) == "":
-			reasons[i] += ", and labels that PodDefaults add do not select it"
-		}
-	}
-	added := addedBy(out)
-	whyNot := map[string]string{}
-	after := annotationsOf(out.After)
-	for i, d := range known.all {
+// match tells what the decision knew about each object, and which label of the others does not match.
+func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *review.Outcome, trace poddefault.Trace) {
+	added, after, whyNot := addedBy(out), annotationsOf(out.After), map[string]string{}
+	for _, d := range known.all {
 		name := d.compiled.String()
-		if _, rolledOut := d.compiled.RolledOut(); rolledOut {
-			if _, applies := after[d.mark()]; applies { // in the stable revision, which selects other pods
-				reasons[i] = ""
-			}
+		r := trace[name]
+		reason := ""
+		if r.Why == "" || r.Why == match.AddedLabels {
+			reason = match.Mismatch(d.compiled, known.labels, pod.Labels)
 		}
-		if reasons[i] != "" {
-			if whyNot[name] = reasons[i]; stored == nil || !d.wasDecided(stored) {
-				e.NotMatching = append(e.NotMatching, notMatching{name, reasons[i]})
+		if r.Why == match.AddedLabels {
+			reason += ", and labels that PodDefaults add do not select it"
+		}
+		if reason != "" {
+			if whyNot[name] = reason; stored == nil || !d.wasDecided(stored) {
+				e.NotMatching = append(e.NotMatching, notMatching{name, reason})
 			}
 			continue
 		}
-		x := explained{Name: name, Adds: added[name], Exempt: known.exemption(d, pod)}
+		x := explained{Name: name, Adds: added[name], Exempt: r.By, Applied: r.Why == match.Applied && e.Denied == ""}
 		if stored != nil {
 			x.Applied, x.Detail = d.wasApplied(stored, after)
-		} else if _, x.Applied = after[d.mark()]; !x.Applied {
-			x.Detail = d.whyNot(pod, after, e.Denied != "")
+		} else if !x.Applied {
+			x.Detail = d.whyNot(r, e.Denied != "")
+		}
+		var details []string
+		if x.Exempt == nil || x.Applied {
+			details = append(details, x.Detail)
 		}
 		if x.Exempt != nil && x.Applied {
-			x.Detail = strings.TrimPrefix(x.Detail+"; new pods are "+exemptUntil(x.Exempt), "; ")
+			details = append(details, "new pods are "+exemptUntil(x.Exempt))
 		} else if x.Exempt != nil {
-			x.Detail = exemptUntil(x.Exempt)
+			details = append(details, exemptUntil(x.Exempt))
 		}
-		if via := d.selectedBy(pod, by); via != "" {
-			x.Detail = strings.TrimPrefix(x.Detail+"; "+via, "; ")
+		for _, label := range r.Via {
+			details = append(details, fmt.Sprintf("selected by the label %s, which %s adds", label.Key, label.By))
 		}
+		x.Detail = strings.TrimPrefix(strings.Join(details, "; "), "; ")
 		e.Matching = append(e.Matching, x)
 	}
 	if stored != nil {
 		e.carry(known, stored, whyNot)
 	}
 	if slices.ContainsFunc(known.all, func(d *Default) bool {
-		return pod.Annotations[meta.ExcludeAnnotation] == "true" && d.allowExclude
+		return pod.Annotations[meta.ExcludeAnnotation] == "true" && d.compiled.AllowExclude()
 	}) {
 		e.Note = "the pod excludes itself by the annotation " + meta.ExcludeAnnotation
 	}
 }
 
-// notFor returns why a pod with these labels is not selected, or "".
-func (d *Default) notFor(known *Defaults, set labels.Set) string {
-	if d.namespaces != nil {
-		if why := mismatch(d.namespaces, known.labels, "the namespace"); why != "" {
-			return "namespaceSelector: " + why
-		}
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&d.spec.Selector)
-	if err != nil {
-		return "its selector does not parse"
-	}
-	return mismatch(selector, set, "the pod")
-}
-
-// selectedBy names the objects whose labels select it, if the pod's own do not.
-func (d *Default) selectedBy(pod *manifest.Object, by map[string]string) string {
-	selector, err := metav1.LabelSelectorAsSelector(&d.spec.Selector)
-	if err != nil || selector.Matches(labels.Set(pod.Labels)) {
-		return ""
-	}
-	var via []string
-	requirements, _ := selector.Requirements()
-	for _, r := range requirements {
-		if who := by[r.Key()]; who != "" && !r.Matches(labels.Set(pod.Labels)) {
-			via = append(via, fmt.Sprintf("selected by the label %s, which %s adds", r.Key(), who))
-		}
-	}
-	return strings.Join(via, "; ")
-}
-
 // wasDecided reports whether an admitted pod records a decision about it.
 func (d *Default) wasDecided(stored *manifest.Object) bool {
-	_, applied := stored.Annotations[d.mark()]
+	_, applied := stored.Annotations[d.compiled.Mark()]
 	return applied || decidedOn(stored.Annotations, d)
 }
 
@@ -302,7 +249,7 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 	case applied:
 		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
 			markedState(d.compiled.MarkNow()) + " now"
-	case stored.Annotations[meta.ExcludeAnnotation] == "true" && d.allowExclude:
+	case stored.Annotations[meta.ExcludeAnnotation] == "true" && d.compiled.AllowExclude():
 		return false, "the pod excludes itself"
 	case decided && d.spec.Mode == kubeflowv1alpha1.ModeAudit:
 		return false, "its mode is Audit"
@@ -353,21 +300,26 @@ func markedState(mark meta.CarriedMark) string {
 }
 
 // whyNot explains the decision on a new pod.
-func (d *Default) whyNot(pod *manifest.Object, after map[string]string, denied bool) string {
-	switch {
-	case pod.Annotations[meta.ExcludeAnnotation] == "true" && d.allowExclude:
+func (d *Default) whyNot(r match.Reason, denied bool) string {
+	switch r.Why {
+	case match.Excluded:
 		return "the pod excludes itself"
-	case d.compiled.Problem() != nil:
-		return "it can never work: " + strings.ReplaceAll(d.compiled.Problem().Error(), "\n", "; ")
-	case denied:
-		return "the pod would be denied"
-	case d.spec.Mode == kubeflowv1alpha1.ModeAudit:
-		return "its mode is Audit"
-	case decidedOn(after, d):
-		if stable, _ := d.compiled.RolledOut(); stable != nil && stable.Selector() != nil && !stable.Selector().Matches(labels.Set(pod.Labels)) {
-			return "the stable revision applies to the pod (" + d.stage() + "), and does not select it"
+	case match.Unusable:
+		if d.compiled.Problem() != nil {
+			return "it can never work: " + r.Text
 		}
-		return "it would be skipped"
+		return "it cannot work in this pod: " + r.Text
+	case match.Audited:
+		return "its mode is Audit"
+	case match.Skipped:
+		return "it would be skipped: " + r.Text
+	case match.PassedOver:
+		return "the containers that it selects are a mesh's"
+	case match.OtherRevision:
+		return "the stable revision applies to the pod (" + d.stage() + "), and does not select it"
+	}
+	if denied {
+		return "the pod would be denied"
 	}
 	return "it would not be applied"
 }

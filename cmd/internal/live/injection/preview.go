@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
@@ -232,7 +231,7 @@ func (p Preview) run(ctx context.Context, given []*Default, compare func(now *De
 func (p Preview) namespaces(ctx context.Context, given []*Default) ([]string, error) {
 	set := map[string]bool{}
 	for _, d := range given {
-		if d.namespaces == nil {
+		if !d.compiled.Cluster() {
 			set[d.Namespace] = true
 			continue
 		}
@@ -249,7 +248,7 @@ func (p Preview) namespaces(ctx context.Context, given []*Default) ([]string, er
 			return nil, fmt.Errorf("list namespaces: %w", err)
 		}
 		for _, namespace := range all {
-			if d.namespaces.Matches(labels.Set(namespace.Labels)) {
+			if d.compiled.SelectsNamespace(namespace.Labels) {
 				set[namespace.Name] = true
 			}
 		}
@@ -267,7 +266,7 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 	}
 	before, after := now, now
 	for _, d := range given {
-		if d.namespaces == nil && d.Namespace != namespace {
+		if !d.compiled.Cluster() && d.Namespace != namespace {
 			continue
 		}
 		was, _ := compare(before, d)

@@ -101,7 +101,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	if err != nil {
 		return nil, err
 	}
-	known.all = slices.DeleteFunc(known.all, func(d *Default) bool { return d.namespaces != nil && !d.namespaces.Matches(known.labels) })
+	known.all = slices.DeleteFunc(known.all, func(d *Default) bool { return !d.compiled.SelectsNamespace(known.labels) })
 	var pods []surveyedPod
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
 		if pod.DeletionTimestamp != nil {
@@ -142,8 +142,11 @@ func (d *Default) survey(pods []surveyedPod) *Surveyed {
 		Mode: cmp.Or(d.spec.Mode, kubeflowv1alpha1.ModeEnforce), Version: cmp.Or(d.compiled.Revision(), d.ResourceVersion), Conditions: d.compiled.Status().Conditions,
 		Writers: writersOf(d.ManagedFields),
 	}
-	if d.namespaces != nil {
-		s.Kind, s.NamespaceSelector = "ClusterPodDefault", cmp.Or(d.namespaces.String(), "all namespaces")
+	if d.compiled.Cluster() {
+		s.Kind, s.NamespaceSelector = "ClusterPodDefault", "all namespaces"
+		if selector := d.compiled.NamespaceSelector(); selector != nil {
+			s.NamespaceSelector = selector.String()
+		}
 	}
 	if len(d.spec.Selector.MatchLabels)+len(d.spec.Selector.MatchExpressions) == 0 {
 		s.Selector = "all pods"

@@ -25,7 +25,7 @@ spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}
 	add := func(name, label, mark, revision string) {
 		annotations := map[string]string{}
 		if mark != "" {
-			annotations[d.mark()] = mark
+			annotations[d.compiled.Mark()] = mark
 			annotations[meta.RevisionsAnnotation] = d.compiled.Decision() + "@" + revision
 		}
 		found, err := judge.Pod(t.Context(), drift.Pod{Namespace: "team-a", Labels: map[string]string{"proxied": label}, Annotations: annotations})

@@ -86,7 +86,7 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 		if err != nil {
 			return nil, err
 		}
-		marks[d.mark()] = append(marks[d.mark()], marking{b, d})
+		marks[d.compiled.Mark()] = append(marks[d.compiled.Mark()], marking{b, d})
 	}
 	pods := workload.Kinds()[0].Path(namespace)
 	err = c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {

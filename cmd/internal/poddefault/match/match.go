@@ -51,8 +51,9 @@ type Match struct {
 	// Outside would select the pod in another revision than it gets, if it were not exempt,
 	// or if labels that PodDefaults add selected optional objects.
 	Outside   []*plan.Plan
-	exempted  []Exempted // those of outside from which the pod is exempt
-	bySent    *Match     // what the labels that the pod was sent with selected; nil if that is all
+	exempted  []Exempted   // those of outside from which the pod is exempt
+	excluded  []*plan.Plan // those from which the pod excludes itself
+	bySent    *Match       // what the labels that the pod was sent with selected; nil if that is all
 	Namespace string
 }
 
@@ -147,6 +148,11 @@ func (s *Matcher) by(source Source, set meta.Labels, sent bool) (out Match, err 
 	}
 	if s.excluded {
 		mayExclude := func(c *plan.Plan) bool { return c.AllowExclude() }
+		for _, c := range selected {
+			if mayExclude(c) {
+				out.excluded = append(out.excluded, c)
+			}
+		}
 		selected, out.Outside = slices.DeleteFunc(selected, mayExclude), slices.DeleteFunc(out.Outside, mayExclude)
 	}
 	selected, out.exempted = s.Exempt(source, selected)

@@ -3,10 +3,7 @@
 package merge
 
 import (
-	"slices"
-
 	"github.com/go-json-experiment/json/jsontext"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -91,11 +88,8 @@ func (ad *adder) setAnnotation(wanted meta.Entry, c *plan.Plan) {
 
 // selecting returns the last object that adds a label by which another one selects pods.
 func (md *metadata) selecting(c *plan.Plan) *plan.Plan {
-	requirements, _ := c.Selector().Requirements()
-	for _, e := range slices.Backward(md.entries) {
-		if e.field == labelsField && slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return r.Key() == e.entry.Key }) {
-			return e.origin
-		}
+	if via := md.selectedVia(c); len(via) > 0 {
+		return via[len(via)-1].By
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ package merge
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/check"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
@@ -137,11 +136,7 @@ func (m *Merge) warnOfAll() {
 	}
 	m.passOver()
 	for _, c := range m.invalid {
-		reason := "a volume that it mounts exists neither there nor in the pod"
-		if c.Problem() != nil {
-			reason = strings.ReplaceAll(c.Problem().Error(), "\n", "; ")
-		}
-		m.warn("%s was not applied: %s", c, reason)
+		m.warn("%s was not applied: %s", c, unusableBecause(c))
 	}
 	for _, s := range m.skipped {
 		m.warn("%s was skipped: %s", s.object, s.reason)

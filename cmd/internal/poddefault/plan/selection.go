@@ -30,6 +30,11 @@ func (s *Selection) Selector() labels.Selector { return s.selector }
 // NamespaceSelector selects the namespaces of a ClusterPodDefault. Nil selects all.
 func (s *Selection) NamespaceSelector() labels.Selector { return s.namespaces }
 
+// SelectsNamespace reports whether the object is for namespaces with these labels. A PodDefault is for its own.
+func (s *Selection) SelectsNamespace(namespace labels.Set) bool {
+	return s.namespaces == nil || s.namespaces.Matches(namespace)
+}
+
 // Version identifies the parts of an object that select pods. It changes with the
 // selectors, and when the object is deleted and recreated.
 func (s *Selection) Version() string { return s.version }

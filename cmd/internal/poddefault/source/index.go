@@ -227,7 +227,7 @@ func (x *Index) inNamespace(namespace string, selected []*plan.Plan) ([]*plan.Pl
 		}
 		set = labels.Set{corev1.LabelMetadataName: namespace}
 	}
-	return slices.DeleteFunc(selected, func(c *plan.Plan) bool { return c.NamespaceSelector() != nil && !c.NamespaceSelector().Matches(set) }), nil
+	return slices.DeleteFunc(selected, func(c *plan.Plan) bool { return !c.SelectsNamespace(set) }), nil
 }
 
 // selected appends the objects that match the labels of a pod.

@@ -106,7 +106,7 @@ func (o *object) String() string { return o.key.String() }
 // selects reports whether a ClusterPodDefault applies in a namespace with these labels;
 // nil labels are unknown.
 func (o *object) selects(namespace labels.Set) bool {
-	return namespace != nil && (o.NamespaceSelector() == nil || o.NamespaceSelector().Matches(namespace))
+	return namespace != nil && o.SelectsNamespace(namespace)
 }
 
 // reference returns the reference for events.
