@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/restart"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -87,23 +88,23 @@ func (o *restartOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if err := drift.PrintText(cmd.OutOrStdout()); err != nil || !drift.Drifted() {
 		return err
 	}
-	restart := injection.Restart{Client: c.Client, BatchSize: o.batchSize, Timeout: o.timeout, DryRun: o.dryRun, Out: cmd.ErrOrStderr()}
+	batches := restart.Batches{Client: c.Client, BatchSize: o.batchSize, Timeout: o.timeout, DryRun: o.dryRun, Out: cmd.ErrOrStderr()}
 	if !o.force {
-		if restart.Obstacle, err = o.obstacle(cmd, c); err != nil {
+		if batches.Obstacle, err = o.obstacle(cmd, c); err != nil {
 			return err
 		}
 	}
 	if !o.yes {
-		restart.Confirm = cmd.InOrStdin()
+		batches.Confirm = cmd.InOrStdin()
 	}
-	remains, err := restart.Run(ctx, drift)
+	remains, err := batches.Run(ctx, drift.Restartable(), drift.NotRestartable())
 	if err == nil && remains {
 		err = exitStatus(exitFound)
 	}
 	return err
 }
 
-// obstacle returns a function for [injection.Restart].
+// obstacle returns a function for [restart.Batches].
 func (o *restartOptions) obstacle(cmd *cobra.Command, c *cluster.Cluster) (func(ctx context.Context, kind, namespace, name string) (string, error), error) {
 	asked := defaultsOptions{Flags: o.Flags, validation: fieldcheck.Ignore, askServer: true}
 	if err := asked.prepare(cmd, []string{"pods of workloads"}); err != nil {

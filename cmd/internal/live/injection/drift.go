@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/restart"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -107,7 +108,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		for _, by := range exemptedBy(findings) {
 			exempted[by]++
 		}
-		top, restart, err := workloads.of(ctx, pod)
+		top, lowest, err := workloads.of(ctx, pod)
 		if err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 			w = &DriftedWorkload{Namespace: pod.Namespace, Kind: top.kind, Name: top.name, PodDefaults: map[string]map[drift.State]int{}}
 			found[key] = w
 		}
-		w.add(pod.Name, findings, restart)
+		w.add(pod.Name, findings, lowest)
 		return nil
 	})
 	if err != nil {
@@ -150,7 +151,7 @@ func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*Default
 }
 
 // add counts a pod.
-func (w *DriftedWorkload) add(pod string, findings []drift.Finding, restart target) {
+func (w *DriftedWorkload) add(pod string, findings []drift.Finding, lowest target) {
 	w.Pods++
 	drifted := false
 	for _, f := range findings {
@@ -168,9 +169,9 @@ func (w *DriftedWorkload) add(pod string, findings []drift.Finding, restart targ
 	}
 	if drifted {
 		w.Drifted++
-		if restart.kind != "" && !slices.Contains(w.targets, restart) {
-			w.targets = append(w.targets, restart)
-			w.Restart = append(w.Restart, strings.ToLower(restart.kind)+"/"+restart.name)
+		if lowest.kind != "" && !slices.Contains(w.targets, lowest) {
+			w.targets = append(w.targets, lowest)
+			w.Restart = append(w.Restart, strings.ToLower(lowest.kind)+"/"+lowest.name)
 		}
 	}
 }
@@ -262,6 +263,28 @@ func (w *DriftedWorkload) difference() string {
 	return strings.Join(out, "; ")
 }
 
+// Restartable returns the workloads to restart, so that their pods no longer differ.
+func (d *Drift) Restartable() []restart.Workload {
+	var out []restart.Workload
+	for _, w := range d.Workloads {
+		for _, t := range w.targets {
+			out = append(out, restart.Workload{Namespace: w.Namespace, Kind: t.kind, Name: t.name})
+		}
+	}
+	return out
+}
+
+// NotRestartable returns the drifted workloads that cannot be restarted: pods without a
+// controller, Jobs, and kinds of others.
+func (d *Drift) NotRestartable() (others []string) {
+	for i := range d.Workloads {
+		if w := &d.Workloads[i]; w.Drifted > 0 && len(w.Restart) == 0 {
+			others = append(others, w.Namespace+" "+w.Title())
+		}
+	}
+	return others
+}
+
 // A target is an object by kind and name.
 type target struct{ kind, name string }
 
@@ -280,7 +303,7 @@ const maxOwners = 10
 
 // of returns the topmost controller of a pod that is known, and the lowest one that can be
 // restarted.
-func (o *owners) of(ctx context.Context, pod *metav1.ObjectMeta) (top, restart target, err error) {
+func (o *owners) of(ctx context.Context, pod *metav1.ObjectMeta) (top, lowest target, err error) {
 	top = target{"Pod", pod.Name}
 	object := pod
 	for range maxOwners {
@@ -290,18 +313,18 @@ func (o *owners) of(ctx context.Context, pod *metav1.ObjectMeta) (top, restart t
 		}
 		top = target{ref.Kind, ref.Name}
 		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		if restart.kind == "" && gvk.Group == appsv1.GroupName && slices.Contains(restartableKinds, ref.Kind) {
-			restart = top
+		if lowest.kind == "" && gvk.Group == appsv1.GroupName && slices.Contains(restartableKinds, ref.Kind) {
+			lowest = top
 		}
 		known, err := o.read(ctx, gvk)
 		if err != nil {
-			return top, restart, err
+			return top, lowest, err
 		}
 		if object = known[ref.UID]; object == nil {
 			break
 		}
 	}
-	return top, restart, nil
+	return top, lowest, nil
 }
 
 // read returns the objects of a kind of Kubernetes by UID, none for others.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+// Package restart restarts workloads whose pods differ from what they would get now, in batches, and waits
+// until each has replaced its pods.
+package restart
 
 import (
 	"cmp"
@@ -27,11 +29,11 @@ import (
 // restartedAt is the annotation of pod templates that `kubectl rollout restart` writes.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// A Restart restarts drifted workloads in batches, as `kubectl rollout restart` does: it
+// Batches restart drifted workloads, as `kubectl rollout restart` does: it
 // changes an annotation of the pod template, and the workload's controller replaces the
 // pods by its own strategy. A batch begins when all workloads of the one before have
 // replaced theirs.
-type Restart struct {
+type Batches struct {
 	Client kubernetes.Interface
 	// BatchSize is the number of workloads of a batch.
 	BatchSize int
@@ -50,42 +52,15 @@ type Restart struct {
 	poll time.Duration // between looks at a workload; 0 is a second
 }
 
-// A restartable is a workload to restart.
-type restartable struct {
-	namespace string
-	target
-}
+// A Workload is one that can be restarted: a Deployment, StatefulSet or DaemonSet.
+type Workload struct{ Namespace, Kind, Name string }
 
-func (r restartable) String() string {
-	return r.namespace + " " + strings.ToLower(r.kind) + "/" + r.name
-}
+func (w Workload) String() string { return w.Namespace + " " + strings.ToLower(w.Kind) + "/" + w.Name }
 
-// notRestartable returns the drifted workloads that cannot be restarted: pods without a
-// controller, Jobs, and kinds of others.
-func (d *Drift) notRestartable() (others []string) {
-	for i := range d.Workloads {
-		if w := &d.Workloads[i]; w.Drifted > 0 && len(w.Restart) == 0 {
-			others = append(others, w.Namespace+" "+w.Title())
-		}
-	}
-	return others
-}
-
-func (d *Drift) restartable() []restartable {
-	var out []restartable
-	for _, w := range d.Workloads {
-		for _, t := range w.targets {
-			out = append(out, restartable{w.Namespace, t})
-		}
-	}
-	return out
-}
-
-// Run restarts the drifted workloads. It stops after a batch in which one fails, with an
+// Run restarts the workloads; others are those that cannot be restarted. It stops after a batch in which one fails, with an
 // error about all of that batch. Remains reports whether drifted workloads remain: those
 // that cannot be restarted, or all without a yes and in a dry run.
-func (r Restart) Run(ctx context.Context, d *Drift) (remains bool, err error) {
-	all, others := d.restartable(), d.notRestartable()
+func (r Batches) Run(ctx context.Context, all []Workload, others []string) (remains bool, err error) {
 	if len(others) > 0 {
 		r.tell("note: not restarted, replace their pods yourself: %s", strings.Join(others, ", "))
 	}
@@ -111,11 +86,11 @@ func (r Restart) Run(ctx context.Context, d *Drift) (remains bool, err error) {
 	return r.DryRun || len(others) > 0, nil
 }
 
-func (r Restart) tell(format string, args ...any) {
+func (r Batches) tell(format string, args ...any) {
 	manifest.Note(r.Out, format, args...)
 }
 
-func (r Restart) batch(ctx context.Context, batch []restartable) error {
+func (r Batches) batch(ctx context.Context, batch []Workload) error {
 	var errs []error
 	before := make([]failures, len(batch))
 	for i, w := range batch {
@@ -142,9 +117,9 @@ func (r Restart) batch(ctx context.Context, batch []restartable) error {
 
 // restart changes the annotation. `kubectl rollout restart` refuses a paused Deployment
 // too.
-func (r Restart) restart(ctx context.Context, w restartable) error {
+func (r Batches) restart(ctx context.Context, w Workload) error {
 	if r.Obstacle != nil {
-		why, err := r.Obstacle(ctx, w.kind, w.namespace, w.name)
+		why, err := r.Obstacle(ctx, w.Kind, w.Namespace, w.Name)
 		if err != nil {
 			return fmt.Errorf("finding out whether its new pods would be admitted: %w", err)
 		}
@@ -153,13 +128,13 @@ func (r Restart) restart(ctx context.Context, w restartable) error {
 		}
 	}
 	apps := r.Client.AppsV1()
-	if w.kind == "Deployment" {
-		d, err := apps.Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+	if w.Kind == "Deployment" {
+		d, err := apps.Deployments(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if d.Spec.Paused {
-			return fmt.Errorf("it is paused: resume it first, with kubectl rollout resume -n %s deployment/%s", w.namespace, w.name)
+			return fmt.Errorf("it is paused: resume it first, with kubectl rollout resume -n %s deployment/%s", w.Namespace, w.Name)
 		}
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
@@ -172,19 +147,19 @@ func (r Restart) restart(ctx context.Context, w restartable) error {
 	if r.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	switch w.kind {
+	switch w.Kind {
 	case "Deployment":
-		_, err = apps.Deployments(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+		_, err = apps.Deployments(w.Namespace).Patch(ctx, w.Name, types.StrategicMergePatchType, patch, options)
 	case "StatefulSet":
-		_, err = apps.StatefulSets(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+		_, err = apps.StatefulSets(w.Namespace).Patch(ctx, w.Name, types.StrategicMergePatchType, patch, options)
 	case "DaemonSet":
-		_, err = apps.DaemonSets(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)
+		_, err = apps.DaemonSets(w.Namespace).Patch(ctx, w.Name, types.StrategicMergePatchType, patch, options)
 	}
 	return err
 }
 
 // wait waits until the workload has replaced its pods. Before are its failures from before the restart.
-func (r Restart) wait(ctx context.Context, w restartable, before failures) error {
+func (r Batches) wait(ctx context.Context, w Workload, before failures) error {
 	poll := r.poll
 	if poll == 0 {
 		poll = time.Second
@@ -214,14 +189,14 @@ func (r Restart) wait(ctx context.Context, w restartable, before failures) error
 	})
 	waitsFor = cmp.Or(waitsFor, "not looked at")
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s after %s: find out why with kubectl rollout status -n %s %s/%s, or set --timeout", waitsFor, r.Timeout, w.namespace, strings.ToLower(w.kind), w.name)
+		return fmt.Errorf("%s after %s: find out why with kubectl rollout status -n %s %s/%s, or set --timeout", waitsFor, r.Timeout, w.Namespace, strings.ToLower(w.Kind), w.Name)
 	}
 	return err
 }
 
 // rolledOut returns what a workload still waits for, as `kubectl rollout status` decides
 // it, or "".
-func rolledOut(ctx context.Context, apps typedappsv1.AppsV1Interface, w restartable) (string, error) {
+func rolledOut(ctx context.Context, apps typedappsv1.AppsV1Interface, w Workload) (string, error) {
 	const unobserved = "waiting for its controller"
 	waiting := func(updated, available, desired, total int32) string {
 		switch {
@@ -234,9 +209,9 @@ func rolledOut(ctx context.Context, apps typedappsv1.AppsV1Interface, w restarta
 		}
 		return ""
 	}
-	switch w.kind {
+	switch w.Kind {
 	case "Deployment":
-		d, err := apps.Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		d, err := apps.Deployments(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
@@ -245,7 +220,7 @@ func rolledOut(ctx context.Context, apps typedappsv1.AppsV1Interface, w restarta
 		}
 		return waiting(d.Status.UpdatedReplicas, d.Status.AvailableReplicas, *d.Spec.Replicas, d.Status.Replicas), nil
 	case "StatefulSet":
-		s, err := apps.StatefulSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		s, err := apps.StatefulSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
@@ -261,7 +236,7 @@ func rolledOut(ctx context.Context, apps typedappsv1.AppsV1Interface, w restarta
 		}
 		return waiting(s.Status.UpdatedReplicas, s.Status.AvailableReplicas, desired, s.Status.UpdatedReplicas), nil
 	default:
-		d, err := apps.DaemonSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		d, err := apps.DaemonSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package restart
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type failures map[types.UID]string
 
 // failuresOf returns the failures of a workload so far: none for a Deployment, whose condition ends with
 // the failure, and none if the user may not read events.
-func (r Restart) failuresOf(ctx context.Context, w restartable) failures {
+func (r Batches) failuresOf(ctx context.Context, w Workload) failures {
 	out := failures{}
 	events, err := r.failedCreates(ctx, w)
 	if err != nil {
@@ -37,9 +37,9 @@ func (r Restart) failuresOf(ctx context.Context, w restartable) failures {
 // cannotCreate returns why the controller of a workload cannot create its pods: the condition of a Deployment, or
 // the last event of another workload since the restart if no pod of the workload was created after it. It is
 // empty if nothing says so, or the user may not read it.
-func (r Restart) cannotCreate(ctx context.Context, w restartable, before failures) (string, error) {
-	if w.kind == "Deployment" {
-		d, err := r.Client.AppsV1().Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+func (r Batches) cannotCreate(ctx context.Context, w Workload, before failures) (string, error) {
+	if w.Kind == "Deployment" {
+		d, err := r.Client.AppsV1().Deployments(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
@@ -72,11 +72,11 @@ func (r Restart) cannotCreate(ctx context.Context, w restartable, before failure
 
 // failedCreates returns the events of a StatefulSet or DaemonSet about pods that could not be created. Those
 // of a Deployment are about its ReplicaSets.
-func (r Restart) failedCreates(ctx context.Context, w restartable) ([]corev1.Event, error) {
-	if w.kind == "Deployment" {
+func (r Batches) failedCreates(ctx context.Context, w Workload) ([]corev1.Event, error) {
+	if w.Kind == "Deployment" {
 		return nil, nil
 	}
-	events, err := r.Client.CoreV1().Events(w.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreate,involvedObject.kind=" + w.kind + ",involvedObject.name=" + w.name})
+	events, err := r.Client.CoreV1().Events(w.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreate,involvedObject.kind=" + w.Kind + ",involvedObject.name=" + w.Name})
 	if apierrors.IsForbidden(err) {
 		return nil, nil
 	}
@@ -99,23 +99,23 @@ func lastSeen(e *corev1.Event) time.Time {
 }
 
 // lastCreated returns when the newest pod of a StatefulSet or DaemonSet was created.
-func (r Restart) lastCreated(ctx context.Context, w restartable) (time.Time, error) {
+func (r Batches) lastCreated(ctx context.Context, w Workload) (time.Time, error) {
 	var owner types.UID
 	var selector *metav1.LabelSelector
-	if w.kind == "StatefulSet" {
-		s, err := r.Client.AppsV1().StatefulSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+	if w.Kind == "StatefulSet" {
+		s, err := r.Client.AppsV1().StatefulSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if err != nil {
 			return time.Time{}, err
 		}
 		owner, selector = s.UID, s.Spec.Selector
 	} else {
-		d, err := r.Client.AppsV1().DaemonSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		d, err := r.Client.AppsV1().DaemonSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if err != nil {
 			return time.Time{}, err
 		}
 		owner, selector = d.UID, d.Spec.Selector
 	}
-	pods, err := r.Client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
+	pods, err := r.Client.CoreV1().Pods(w.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
 	if err != nil {
 		return time.Time{}, err
 	}
