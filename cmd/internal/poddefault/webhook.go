@@ -131,26 +131,33 @@ const (
 // Usages returns the valid values of [Settings].Usage.
 func Usages() []string { return []string{UsageIgnore, UsageCheck} }
 
-// New defines the webhook for a source of PodDefaults. The error reports all problems
-// in the settings.
-func New(source match.Source, settings Settings) (admission.Webhook, error) {
-	return define(source, settings, Name, Path, admissionregistrationv1.Fail, false)
+// New defines the webhook for a source of PodDefaults, with the features beside its core. The error reports all
+// problems in the settings.
+func New(source match.Source, settings Settings, beside ...Feature) (admission.Webhook, error) {
+	return define(source, settings, Name, Path, admissionregistrationv1.Fail, false, beside)
 }
 
 // NewExcluded defines the webhook for excluded pods, which [New] ignores: not every
 // ClusterPodDefault allows exclusion. Excluding a pod also allows creating it while no
 // webhook answers, so this webhook then lets it pass.
-func NewExcluded(source match.Source, settings Settings) (admission.Webhook, error) {
-	return define(source, settings, ExcludedName, ExcludedPath, admissionregistrationv1.Ignore, true)
+func NewExcluded(source match.Source, settings Settings, beside ...Feature) (admission.Webhook, error) {
+	return define(source, settings, ExcludedName, ExcludedPath, admissionregistrationv1.Ignore, true, beside)
 }
 
-func define(source match.Source, settings Settings, name, path string, failurePolicy admissionregistrationv1.FailurePolicyType, excluded bool) (admission.Webhook, error) {
+func define(source match.Source, settings Settings, name, path string, failurePolicy admissionregistrationv1.FailurePolicyType, excluded bool, beside []Feature) (admission.Webhook, error) {
 	err := settings.Validate()
 	if source == nil {
 		err = errors.Join(errors.New("poddefault: no source of PodDefaults"), err)
 	}
 	if err != nil {
 		return admission.Webhook{}, err
+	}
+	h := &handler{
+		source: source, settings: settings, excluded: excluded,
+		leftAlone: merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers},
+	}
+	for _, feature := range beside {
+		feature(&h.features)
 	}
 	namespaced := admissionregistrationv1.NamespacedScope
 	annotation := "object.metadata.annotations['" + meta.ExcludeAnnotation + "']"
@@ -181,14 +188,12 @@ func define(source match.Source, settings Settings, name, path string, failurePo
 				Expression: "!has(object.metadata.annotations) || !('" + meta.MirrorAnnotation + "' in object.metadata.annotations)",
 			},
 		},
-		Handler: &handler{
-			source: source, settings: settings, excluded: excluded,
-			leftAlone: merge.LeftAlone{Commands: settings.CommandExcluded, Mesh: settings.MeshContainers},
-		},
+		Handler: h,
 	}, nil
 }
 
 type handler struct {
+	features
 	source    match.Source
 	settings  Settings
 	leftAlone merge.LeftAlone
@@ -199,6 +204,16 @@ var podResource = metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 // Handle implements [admission.Handler].
 func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
+	resp, err := h.review(ctx, req)
+	if err == nil && (req.DryRun == nil || !*req.DryRun) {
+		for _, observe := range h.decided {
+			observe(req.Namespace, resp)
+		}
+	}
+	return resp, err
+}
+
+func (h *handler) review(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	if req.Resource != podResource {
 		return admission.BadRequest("the request is for %s; this webhook is for pods of version v1: correct the rules of its configuration",
 			req.Resource.String()), nil
@@ -232,7 +247,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	var tooMuch *match.Excess
 	if errors.As(err, &tooMuch) {
 		md.Complete()
-		tell(ctx, namespace, &md, func() []merge.Finding { return merge.RefusalsOf(tooMuch) })
+		h.tell(ctx, namespace, &md, func() []merge.Finding { return merge.RefusalsOf(tooMuch) })
 		return tooMuch.Denial(md.Name), nil
 	}
 	return nil, err
@@ -290,17 +305,17 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 	}
 	traced(ctx, m, chosen)
 	if len(m.Conflicts) > 0 {
-		tell(ctx, namespace, md, m.Refusals)
+		h.tell(ctx, namespace, md, m.Refusals)
 		return m.Denial(), nil
 	}
 	if h.settings.Usage == UsageCheck {
-		if denial, err := use.Denial(ctx, m, namespace); denial != nil || err != nil {
+		if denial, err := use.Denial(ctx, m, namespace, h.asker); denial != nil || err != nil {
 			return denial, err
 		}
 	}
 	if len(m.Audited) > 0 {
 		findings := m.AuditAll(&f, md, &b, chosen) // which warns, too
-		tell(ctx, namespace, md, func() []merge.Finding { return findings })
+		h.tell(ctx, namespace, md, func() []merge.Finding { return findings })
 	}
 	resp := m.Response(admission.WantsOrigins(ctx))
 	return resp, m.Beyond()

@@ -25,7 +25,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/status"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/usage"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"
@@ -148,21 +147,12 @@ func Builtins() []Builtin {
 			Short: "inject the PodDefaults of the namespace into pods",
 			Docs:  "docs/poddefault.md",
 			webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
-				injects, err := poddefault.New(from.PodDefaults, s.PodDefault.Settings)
+				beside := besidePodDefaults(s, from)
+				injects, err := poddefault.New(from.PodDefaults, s.PodDefault.Settings, beside...)
 				if err != nil {
 					return nil, err
 				}
-				excluded, err := poddefault.NewExcluded(from.PodDefaults, s.PodDefault.Settings)
-				if s.PodDefault.Usage == poddefault.UsageCheck {
-					checker := usage.New(from.Authors)
-					injects.Handler, excluded.Handler = use.With(injects.Handler, checker), use.With(excluded.Handler, checker)
-				}
-				if from.counts != nil {
-					injects.Handler, excluded.Handler = from.counts.Count(injects.Handler), from.counts.Count(excluded.Handler)
-				}
-				if from.findings != nil {
-					injects.Handler, excluded.Handler = from.findings.Record(injects.Handler), from.findings.Record(excluded.Handler)
-				}
+				excluded, err := poddefault.NewExcluded(from.PodDefaults, s.PodDefault.Settings, beside...)
 				judges, errAuthor := author.New(from.Authors, from.Neighbours, s.PodDefault.Authorize)
 				if from.Classes != nil {
 					judges.Handler = author.WarnOfClasses(judges.Handler, from.Classes)
@@ -253,6 +243,20 @@ func Builtins() []Builtin {
 		},
 		datasetBuiltin(),
 	}
+}
+
+// besidePodDefaults returns the features beside the core of the webhooks for PodDefaults.
+func besidePodDefaults(s *Settings, from Sources) (beside []poddefault.Feature) {
+	if s.PodDefault.Usage == poddefault.UsageCheck {
+		beside = append(beside, poddefault.WithUsage(usage.New(from.Authors)))
+	}
+	if from.counts != nil {
+		beside = append(beside, poddefault.WithDecisions(from.counts.Count))
+	}
+	if from.findings != nil {
+		beside = append(beside, poddefault.WithFindings(from.findings.Record))
+	}
+	return beside
 }
 
 // enabledByDefault preserves existing installations: new webhooks are opt-in.

@@ -4,13 +4,11 @@
 package counts
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
@@ -62,29 +60,14 @@ func NewCounts(registry prometheus.Registerer, known func(namespace, decision st
 	return c, registry.Register(c)
 }
 
-// Count returns a handler that counts the decisions of the webhook's handler.
-func (c *Counts) Count(handler admission.Handler) admission.Handler {
-	return counting{handler, c}
-}
-
-type counting struct {
-	admission.Handler
-	counts *Counts
-}
-
-// Handle implements [admission.Handler].
-func (h counting) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
-	resp, err := h.Handler.Handle(ctx, req)
-	if err != nil || resp == nil || req.DryRun != nil && *req.DryRun {
-		return resp, err
-	}
+// Count counts the decisions about a pod that is created in a namespace.
+func (c *Counts) Count(namespace string, resp *admission.Response) {
 	for decision, names := range resp.AuditAnnotations {
 		for name := range strings.SplitSeq(names, ",") {
 			name, _, _ = strings.Cut(name, "@") // cuts the generation
-			h.counts.add(series{req.Namespace, name, decision})
+			c.add(series{namespace, name, decision})
 		}
 	}
-	return resp, nil
 }
 
 func (c *Counts) add(of series) {

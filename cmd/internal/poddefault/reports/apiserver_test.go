@@ -87,12 +87,12 @@ func run(t *testing.T, config *rest.Config, leading bool) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	webhook, err := poddefault.New(watcher, poddefault.DefaultSettings())
+	recorder := &Recorder{}
+	webhook, err := poddefault.New(watcher, poddefault.DefaultSettings(), poddefault.WithFindings(recorder.Record))
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := &Recorder{}
-	r.handler = recorder.Record(webhook.Handler)
+	r.handler = webhook.Handler
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "reports-controller", Groups: []string{"system:authenticated"}}
 	r.Controller, err = New(limited, Options{Watcher: watcher, Recorder: recorder, Leader: r.leader, Logger: logger, Metrics: prometheus.NewRegistry()})

@@ -3,16 +3,12 @@
 package reports
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
-	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
@@ -55,21 +51,8 @@ func saysOf(r *openreports.ReportResult) says {
 	return says{r.Result, r.Description, r.Properties[dependsOnProperty]}
 }
 
-// Record returns a handler that records the findings of the webhook's handler.
-func (r *Recorder) Record(handler admission.Handler) admission.Handler { return recording{handler, r} }
-
-type recording struct {
-	admission.Handler
-	recorder *Recorder
-}
-
-// Handle implements [admission.Handler].
-func (h recording) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
-	return h.Handler.Handle(poddefault.WithObserver(ctx, h.recorder.add), req)
-}
-
-// add records findings, unless it did so recently.
-func (r *Recorder) add(namespace string, of meta.Workload, findings []merge.Finding) {
+// Record records findings about a pod of a workload, unless it did so recently.
+func (r *Recorder) Record(namespace string, of meta.Workload, findings []merge.Finding) {
 	now := time.Now()
 	results := make([]openreports.ReportResult, 0, len(findings))
 	for i := range findings {

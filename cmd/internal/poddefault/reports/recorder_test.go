@@ -16,7 +16,7 @@ import (
 
 // refused records that a workload of a namespace is refused.
 func refused(r *Recorder, namespace, workload, text string) {
-	r.add(namespace, meta.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: workload},
+	r.Record(namespace, meta.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: workload},
 		[]merge.Finding{{Object: compiled("one", 1, ""), Verdict: merge.Refused, Text: text}})
 }
 

@@ -69,17 +69,13 @@ func review(t *testing.T, checker use.Asker, spec string, objects ...*plan.Plan)
 	}
 	settings := poddefault.DefaultSettings()
 	settings.Usage = poddefault.UsageCheck
-	webhook, err := poddefault.New(index, settings)
+	webhook, err := poddefault.New(index, settings, poddefault.WithUsage(checker))
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := webhook.Handler
-	if checker != nil {
-		handler = use.With(handler, checker)
-	}
 	req := &admissionv1.AdmissionRequest{UID: "u", Namespace: "team-a", Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}}
 	req.Object.Raw = []byte(`{"metadata":{"name":"p"},"spec":{` + spec + `"containers":[{"name":"main","image":"i"}]}}`)
-	return handler.Handle(t.Context(), req)
+	return webhook.Handler.Handle(t.Context(), req)
 }
 
 const secret = "envFrom: [{secretRef: {name: s}}]"

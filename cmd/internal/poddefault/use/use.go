@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"slices"
 
-	admissionv1 "k8s.io/api/admission/v1"
-
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
@@ -25,19 +23,10 @@ type Asker interface {
 	MayNot(ctx context.Context, namespace, serviceAccount string, objects []*plan.Plan) ([]*plan.Plan, error)
 }
 
-type usageKey struct{}
-
-// With returns the handler of this package with what the setting usage: Check asks.
-func With(next admission.Handler, checker Asker) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
-		return next.Handle(context.WithValue(ctx, usageKey{}, checker), req)
-	})
-}
-
 // Denial returns the denial of a pod that may not use an applied object, or nil. Those
 // that an earlier call for the same request has applied were checked there. The pod's
 // ServiceAccount is the one that it was sent with.
-func Denial(ctx context.Context, m *merge.Merge, namespace string) (*admission.Response, error) {
+func Denial(ctx context.Context, m *merge.Merge, namespace string, checker Asker) (*admission.Response, error) {
 	var objects []*plan.Plan
 	replaced := false // an earlier call has replaced the ServiceAccount
 	for _, c := range m.Applied {
@@ -53,7 +42,6 @@ func Denial(ctx context.Context, m *merge.Merge, namespace string) (*admission.R
 	if replaced {
 		return denyUsage(m, "a PodDefault has replaced the ServiceAccount that the pod was sent with, so that it is not known who would use it", objects), nil
 	}
-	checker, _ := ctx.Value(usageKey{}).(Asker)
 	if checker == nil {
 		return nil, errors.New("poddefault: the authorizer for the use of PodDefaults is missing")
 	}

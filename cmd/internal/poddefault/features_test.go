@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
@@ -15,21 +16,28 @@ import (
 // observed returns what the webhook tells its observer about a pod, one line a finding.
 func observed(t *testing.T, raw, objects string, dryRun bool) []string {
 	t.Helper()
-	webhook, err := New(parseIndex(t, []byte(objects), false), DefaultSettings())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out []string
-	ctx := WithObserver(t.Context(), func(namespace string, of meta.Workload, findings []merge.Finding) {
+	decisions := 0
+	webhook, err := New(parseIndex(t, []byte(objects), false), DefaultSettings(), WithFindings(func(namespace string, of meta.Workload, findings []merge.Finding) {
 		for i := range findings {
 			f := &findings[i]
 			out = append(out, fmt.Sprintf("%s %s %s %s: %s %s: %s", namespace, of.APIVersion, of.Kind, of.Name, f.Verdict, f.DependsOn(), f.Text))
 		}
-	})
+	}), WithDecisions(func(namespace string, resp *admission.Response) {
+		if decisions++; namespace != "team-a" || resp == nil {
+			t.Errorf("a decision in %q: %+v", namespace, resp)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	req := createRequest([]byte(raw))
 	req.DryRun = &dryRun
-	if _, err := webhook.Handler.Handle(ctx, req); err != nil {
+	if _, err := webhook.Handler.Handle(t.Context(), req); err != nil {
 		t.Fatal(err)
+	}
+	if (decisions == 1) == dryRun || decisions > 1 {
+		t.Errorf("%d decisions are observed, of a dry run: %t", decisions, dryRun)
 	}
 	return out
 }
