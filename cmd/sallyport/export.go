@@ -24,7 +24,7 @@ func newExportCommand() *cobra.Command {
 			"differently than with the webhook is an error.",
 		Example: "  # injection by the API server itself\n" +
 			"  kubectl get poddefaults -A -o yaml | sallyport export -f - | kubectl apply -f -\n\n" +
-			"  # policies that nobody can delete through the API: one file for each plugin of kube-apiserver\n" +
+			"  # policies that cannot be deleted through the API: one file for each plugin of kube-apiserver\n" +
 			"  sallyport export -f poddefaults/ --static-plugin MutatingAdmissionPolicy > mutating/poddefaults.yaml\n" +
 			"  sallyport export -f poddefaults/ --static-plugin ValidatingAdmissionPolicy > validating/poddefaults.yaml\n\n" +
 			"  # with the settings of a server\n" +
