@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +19,12 @@ var version = ""
 // programVersion is what version prints.
 type programVersion struct {
 	// Version is the release, or the version in Go's build info.
-	Version   string `json:"version"`
-	GoVersion string `json:"goVersion"`
+	Version string `json:"version"`
+	// Commit is that of a release's source; empty for a build of the module, which has a version only.
+	Commit string `json:"commit,omitempty"`
+	// Kubernetes is the release whose libraries it contains.
+	Kubernetes string `json:"kubernetes"`
+	GoVersion  string `json:"goVersion"`
 	// Platform is OS/ARCHITECTURE.
 	Platform string `json:"platform"`
 }
@@ -36,7 +42,7 @@ func newVersionCommand() *cobra.Command {
 				return err
 			}
 			if output != "text" {
-				return cli.PrintAs(cmd.OutOrStdout(), output, programVersion{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+				return cli.PrintAs(cmd.OutOrStdout(), output, newProgramVersion())
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version %s\n", cmd.Root().DisplayName(), versionText())
 			return err
@@ -44,6 +50,25 @@ func newVersionCommand() *cobra.Command {
 	}
 	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
 	return cmd
+}
+
+func newProgramVersion() programVersion {
+	out := programVersion{Version: buildVersion(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return out
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			out.Commit = setting.Value
+		}
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == "k8s.io/apimachinery" { // v0.37.1 is that of Kubernetes 1.37.1
+			out.Kubernetes = strings.Replace(dep.Version, "v0.", "v1.", 1)
+		}
+	}
+	return out
 }
 
 // versionText is also what cobra prints for --version, after the name of the program. A
