@@ -5,29 +5,48 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const checksumsFile = "checksums.txt"
 
-// checksums writes the sums of all files in the folder, as sha256sum --check reads them.
-func checksums(s settings) error {
-	entries, err := os.ReadDir(s.out) // sorted
-	if err != nil {
-		return err
-	}
-	var text string
-	for _, entry := range entries {
-		if !entry.Type().IsRegular() || entry.Name() == checksumsFile {
-			continue
+// A summed file has its path below the folder of a release.
+type summed struct{ name, sum string }
+
+// sumsOf returns the sums of all files below a folder, but for those about them.
+func sumsOf(folder string) ([]summed, error) {
+	var out []summed
+	err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
 		}
-		data, err := os.ReadFile(filepath.Join(s.out, entry.Name()))
+		name, err := filepath.Rel(folder, file)
+		if err != nil || slices.Contains([]string{checksumsFile, signatureFile, publicKeyFile}, name) {
+			return err
+		}
+		data, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
 		sum := sha256.Sum256(data)
-		text += hex.EncodeToString(sum[:]) + "  " + entry.Name() + "\n"
+		out = append(out, summed{filepath.ToSlash(name), hex.EncodeToString(sum[:])})
+		return nil
+	})
+	return out, err
+}
+
+// checksums writes the sums of all files in the folder, as sha256sum --check reads them.
+func checksums(s settings) error {
+	sums, err := sumsOf(s.out)
+	if err != nil {
+		return err
+	}
+	var text string
+	for _, f := range sums {
+		text += f.sum + "  " + f.name + "\n"
 	}
 	return os.WriteFile(filepath.Join(s.out, checksumsFile), []byte(text), 0o644) //nolint:gosec // everybody may read it
 }

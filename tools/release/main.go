@@ -2,11 +2,12 @@
 
 // Command release makes what a release consists of, without a container daemon:
 //
-//	release binaries -version v1.2.3 -out DIR   binaries, their SBOMs, plugin archives
-//	release image    -version v1.2.3 -out DIR   an image tarball for each architecture
-//	release checksums -out DIR                  checksums.txt of all files there
+//	release all     -version v1.2.3 -out DIR   everything
+//	release image   -version v1.2.3 -out DIR   image tarballs and an OCI layout, of any state of the folder
+//	release publish -version v1.2.3 -out DIR -registry HOST/PATH   the image and the chart to a registry
 //
-// The same source gives the same bytes, up to the Go toolchain.
+// The same commit gives the same bytes, up to the Go toolchain. Nothing leaves the machine but by publish,
+// and no tag is set without -tag.
 package main
 
 import (
@@ -15,13 +16,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 )
 
 // settings are those of all commands.
 type settings struct {
-	version string // v1.2.3, or what git describe says
-	top     string // the repository
-	out     string
+	version    string // v1.2.3, or what git describe says
+	top        string // the repository
+	out        string
+	tools      string // the folder with helm and kustomize
+	repository string // of the image in manifests
+	registry   string // HOST/PATH of the image and the chart
+	key        string // the file with the private key
+	tag        bool
+	plainHTTP  bool
 }
 
 func main() {
@@ -32,22 +40,28 @@ func main() {
 }
 
 func run(args []string) error {
-	commands := map[string]func(settings) error{"binaries": binaries, "image": images, "checksums": checksums}
+	commands := map[string]func(settings) error{"all": everything, "image": images, "publish": publish}
 	if len(args) == 0 || commands[args[0]] == nil {
-		return fmt.Errorf("name a command: binaries, image or checksums")
+		return fmt.Errorf("name a command: all, image or publish")
 	}
 	s := settings{}
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&s.version, "version", "", "version, as v1.2.3")
 	flags.StringVar(&s.top, "top", "../..", "folder of the repository")
 	flags.StringVar(&s.out, "out", "", "output folder")
+	flags.StringVar(&s.tools, "tools", "", "folder with helm and kustomize, for all")
+	flags.StringVar(&s.repository, "repository", "sallyport", "image without its tag, as manifests name it")
+	flags.StringVar(&s.registry, "registry", "", "HOST/PATH below which publish puts the image sallyport and the chart charts/sallyport")
+	flags.BoolVar(&s.plainHTTP, "plain-http", false, "the registry has no TLS, as on loopback")
+	flags.StringVar(&s.key, "key", "", "file with an ECDSA key in PEM that signs the checksums; without one they are not signed")
+	flags.BoolVar(&s.tag, "tag", false, "set the tags of the modules in the repository, without pushing them")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	if s.out == "" || flags.NArg() > 0 {
 		return fmt.Errorf("-out is needed, and no arguments")
 	}
-	if args[0] != "checksums" && !regexp.MustCompile(`^v[0-9A-Za-z][-.+0-9A-Za-z]*$`).MatchString(s.version) {
+	if !regexp.MustCompile(`^v[0-9A-Za-z][-.+0-9A-Za-z]*$`).MatchString(s.version) {
 		return fmt.Errorf("-version %q: write v1.2.3", s.version)
 	}
 	for _, path := range []*string{&s.top, &s.out} {
@@ -61,4 +75,43 @@ func run(args []string) error {
 		return err
 	}
 	return commands[args[0]](s)
+}
+
+// everything makes a release in an empty folder, and says which step it is at.
+func everything(s settings) error {
+	if err := s.check(); err != nil {
+		return fmt.Errorf("nothing was made:\n%w", err)
+	}
+	notes, err := s.notes()
+	if err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(s.out); err != nil || len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: remove it, so that nothing of another version is released", s.out)
+	}
+	for _, step := range []struct {
+		what string
+		make func() error
+	}{
+		{"release notes", func() error { return s.write("notes.md", []byte(notes)) }},
+		{"binaries, SBOMs and the plugin", func() error { return binaries(s) }},
+		{"completions and man pages", s.manuals},
+		{"images", func() error { return images(s) }},
+		{"chart", s.chart},
+		{"manifests", s.manifests},
+		{"modules", func() error { return modules(s) }},
+		{"provenance", s.provenance},
+		{"checksums", func() error { return checksums(s) }},
+	} {
+		started := time.Now()
+		if err := step.make(); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+		fmt.Printf("made %s in %s\n", step.what, time.Since(started).Round(time.Second))
+	}
+	if s.key == "" {
+		fmt.Println("not signed: -key FILE signs the checksums")
+		return nil
+	}
+	return s.sign()
 }

@@ -138,7 +138,7 @@ func TestProblemsAreSaid(t *testing.T) {
 		"no folder":                 {[]string{"image", "-version", "v1.0.0"}, "-out is needed"},
 		"a version without its v":   {[]string{"image", "-version", "1.0.0", "-out", t.TempDir()}, "write v1.2.3"},
 		"a version with a flag":     {[]string{"image", "-version", "v1 -X a=b", "-out", t.TempDir()}, "write v1.2.3"},
-		"arguments that are no use": {[]string{"checksums", "-out", t.TempDir(), "x"}, "no arguments"},
+		"arguments that are no use": {[]string{"image", "-out", t.TempDir(), "x"}, "no arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := run(tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -74,7 +74,7 @@ func sbom(file, version string) ([]byte, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	root := module(info.Main.Path, version)
+	root := spdxModule(info.Main.Path, version)
 	root.LicenseDeclared, root.LicenseConcluded = "Apache-2.0", "Apache-2.0"
 	root.Checksums = []spdxChecksum{{"SHA256", hex.EncodeToString(sum[:])}}
 	document := spdxDocument{
@@ -90,7 +90,7 @@ func sbom(file, version string) ([]byte, error) {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		document.Packages = append(document.Packages, module(m.Path, m.Version))
+		document.Packages = append(document.Packages, spdxModule(m.Path, m.Version))
 	}
 	rest := document.Packages[1:]
 	slices.SortFunc(rest, func(a, b spdxPackage) int { return strings.Compare(a.SPDXID, b.SPDXID) })
@@ -102,7 +102,7 @@ func sbom(file, version string) ([]byte, error) {
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-func module(path, version string) spdxPackage {
+func spdxModule(path, version string) spdxPackage {
 	return spdxPackage{
 		Name: path, SPDXID: "SPDXRef-" + notInID.ReplaceAllString(path+"-"+version, "-"), Version: version, DownloadLocation: "NOASSERTION",
 		LicenseConcluded: "NOASSERTION", LicenseDeclared: "NOASSERTION", Copyright: "NOASSERTION",
