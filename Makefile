@@ -167,20 +167,17 @@ build: ## Build bin/sallyport
 image: ## Make image tarballs for amd64 and arm64 in bin/release, without a container daemon
 	@GOWORK=off $(GO) -C tools/release run . image -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
 
+# SIGNING_KEY is the file with the private key; TAG=1 sets the tags.
 .PHONY: release
 release: components = helm kustomize
-release: ## Make everything of a release in bin/release: VERSION=v1.2.3 (else what git describes)
-	@rm -rf "$(release_folder)" && mkdir -p "$(release_folder)"
-	@GOWORK=off $(GO) -C tools/release run . binaries -version "$(VERSION)" -top "$(CURDIR)" -out "$(release_folder)"
-	@$(MAKE) --no-print-directory image VERSION="$(VERSION)"
-	@$(with_control_plane); version="$(VERSION)"; "$$KUBEBUILDER_ASSETS/helm" package charts/sallyport --version "$${version#v}" --app-version "$$version" --destination "$(release_folder)" && \
-	for name in base cert-manager kubeflow static; do \
-		"$$KUBEBUILDER_ASSETS/kustomize" build config/$$name | sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' > "$(release_folder)/sallyport-$$name.yaml" || exit 1; done
-	@sed 's|image: sallyport:dev|image: sallyport:$(VERSION)|' config/static/host/sallyport.yaml > "$(release_folder)/sallyport-static-pod.yaml"
-	@cp config/static/host/admission.yaml "$(release_folder)/sallyport-static-admission.yaml"
-	@cp config/components/monitoring/dashboard.json "$(release_folder)/sallyport-dashboard.json"
-	@GOWORK=off $(GO) -C tools/release run . checksums -out "$(release_folder)"
-	@ls "$(release_folder)"
+release: ## Make everything of a release in bin/release: VERSION=v1.2.3 SIGNING_KEY=FILE; with TAG=1 tag it; nothing leaves the machine
+	@rm -rf "$(release_folder)"; $(with_control_plane); GOWORK=off $(GO) -C tools/release run . all -version "$(VERSION)" -top "$(CURDIR)" \
+		-out "$(release_folder)" -tools "$$KUBEBUILDER_ASSETS" -key "$(SIGNING_KEY)" $(if $(TAG),-tag)
+
+.PHONY: rehearse
+rehearse: components = etcd kube-apiserver kubectl helm kustomize
+rehearse: ## Release HEAD to a proxy, a registry and a file server on loopback, and fetch, verify and install it from there; needs openssl
+	@$(with_control_plane); $(shared) env GOWORK=off $(GO) -C tools/release run ./rehearse -top "$(CURDIR)"
 
 .PHONY: controlplane
 controlplane: ## Download or build etcd, kube-apiserver and kubectl unless cached; print their folder
@@ -332,6 +329,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@$(with_control_plane); $(GO) test ./cmd/test/deceiving -run OnARealAPIServer -v -timeout 30m -every 1
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
+	@$(MAKE) --no-print-directory rehearse
 
 .PHONY: lint
 lint: ## Run golangci-lint as pinned in tools/lint/go.mod, and Kubernetes' linter over the API types
