@@ -433,3 +433,65 @@ spec:
 		t.Errorf("got %q, want %q", lines, want)
 	}
 }
+
+func TestFindingsOfTheBaselineAreNotReported(t *testing.T) {
+	args := []string{"lint", "-f", "-", "--rule", "policy-release,timeout,ca-bundle"}
+	known := sallyportWith(t, crash, append(args, "--output", "json")...)
+	baseline := file(t, "known.json", known.stdout)
+	args = append(args, "--baseline", baseline)
+	moved := "# a comment\n---\n" + crash // findings are the same at another line
+	if got := sallyportWith(t, moved, args...); got.status != exitOK || !strings.Contains(got.stdout, "nothing found in 2 objects; 1 of the baseline") {
+		t.Errorf("%+v", got)
+	}
+	other := strings.ReplaceAll(crash, "name: crash", "name: other")
+	got := sallyportWith(t, crash+"---\n"+strings.ReplaceAll(other, "policyName: crash", "policyName: other"), args...)
+	if got.status != exitFound || !strings.Contains(got.stdout, "MutatingAdmissionPolicy/other") || strings.Contains(got.stdout, "MutatingAdmissionPolicy/crash") {
+		t.Errorf("another: %+v", got)
+	}
+	if got := sallyportWith(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}", args...); got.status != exitOK || !strings.Contains(got.stdout, "0 of the baseline, in which 1 finding is no longer there") {
+		t.Errorf("mended: %+v", got)
+	}
+	for _, text := range []string{"{}", "no JSON"} {
+		if got := sallyportWith(t, crash, "lint", "-f", "-", "--baseline", file(t, "other.json", text)); got.status != exitError || !strings.Contains(got.stderr, "is not a baseline: write one with --output json") {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+func TestFindingsThatRepeatAreOne(t *testing.T) {
+	hook := `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: many}
+webhooks:
+`
+	for i := range 9 {
+		hook += fmt.Sprintf("- {name: w%d.example.com, clientConfig: {service: {name: s, namespace: ns}}, rules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}], failurePolicy: Fail, sideEffects: None, admissionReviewVersions: [v1], timeoutSeconds: 5}\n", i)
+	}
+	got := sallyportWith(t, hook, "lint", "-f", "-", "--rule", "ca-bundle")
+	if got.status != exitFound || strings.Count(got.stdout, "caBundle is empty") != 1 || !strings.Contains(got.stdout, "and 8 more: w1.example.com, w2.example.com, w3.example.com, …") || !strings.Contains(got.stdout, "9 errors in 1 object") {
+		t.Errorf("%+v", got)
+	}
+	if all := linted(t, hook, exitFound, "-f", "-", "--rule", "ca-bundle"); len(all.Findings) != 9 {
+		t.Errorf("%d findings for programs", len(all.Findings))
+	}
+}
+
+func TestTemplatesAreToBeRendered(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"Chart.yaml":             "apiVersion: v2\nname: operator\n",
+		"templates/webhook.yaml": "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata:\n  name: {{ include \"operator.name\" . }}\n  {{- with .Values.labels }}\n  labels: {{ toYaml . | nindent 4 }}\n  {{- end }}\n",
+		"templates/other.yaml":   "{{ if .Values.enabled }}\napiVersion: v1\nkind: ConfigMap\n{{ end }}\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := sallyport(t, "lint", "-f", folder)
+	if got.status != exitError || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "2 files are each a template that is not rendered") || !strings.Contains(got.stderr, "helm template NAME "+filepath.ToSlash(folder)+" | sallyport lint -f -") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -47,6 +47,7 @@ type lintOptions struct {
 	severity string
 	release  release.Version
 	ignore   []string
+	baseline string
 	explain  string
 	output   string
 }
@@ -67,6 +68,7 @@ func Lint(of Linter) *cobra.Command {
 			"  helm template my-operator ./chart | " + of.Name + " lint -f -\n" +
 			"  " + of.Name + " lint --cluster --severity error --output json\n" +
 			"  " + of.Name + " lint -f webhook.yaml --ignore 'timeout=the server is far away'\n" +
+			"  " + of.Name + " lint -f manifests/ --output json > known.json; " + of.Name + " lint -f manifests/ --baseline known.json\n" +
 			"  " + of.Name + " lint --explain wedge-self",
 		Args:         cli.NoArguments("pass files with -f"),
 		RunE:         cli.Interruptible(o.run),
@@ -91,6 +93,8 @@ func Lint(of Linter) *cobra.Command {
 		cli.CompleteChoices(cmd, "severity", lintSeverities)
 		flags.StringArrayVar(&o.ignore, "ignore", nil, "findings to ignore, `rule=reason` or rule@Kind/name=reason; may be repeated")
 		cli.CompleteChoices(cmd, "ignore", withSuffix(ids, "="))
+		flags.StringVar(&o.baseline, "baseline", "", "`file` with findings that are known, as --output json has printed them: only others are reported")
+		cli.CompleteFiles(cmd, "baseline", "json")
 		flags.StringVar(&o.explain, "explain", "", "print what a `rule` checks, why, and how to fix findings")
 		cli.CompleteChoices(cmd, "explain", ruleIDs(true))
 	})
@@ -173,6 +177,13 @@ func (o *lintOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) e
 			return err
 		}
 		result.Add(report, nil)
+	}
+	if o.baseline != "" {
+		known, err := inspect.ReadBaseline(o.baseline)
+		if err != nil {
+			return fmt.Errorf("--baseline: %w", err)
+		}
+		result.Subtract(known)
 	}
 	switch o.output {
 	case "text":

@@ -5,9 +5,13 @@
 package inspect
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -15,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
+	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -24,10 +29,15 @@ func LintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 	var objects []lint.Object
 	var errs []error
 	var others []lint.Skipped
+	templates := map[string]bool{}
 	for i, path := range append(slices.Clone(paths), static...) {
 		read, err := manifest.ReadPath(path, stdin)
 		for _, err := range manifest.SplitErrors(err) {
 			var problem *manifest.Error
+			if errors.As(err, &problem) && isTemplate(problem.File) {
+				templates[problem.File] = true
+				continue
+			}
 			if errors.As(err, &problem) && problem.NotObject {
 				others = append(others, lint.Skipped{Rule: "*", Reason: "documents that are not Kubernetes objects", Objects: []string{fmt.Sprintf("%s:%d", problem.File, problem.Line)}})
 				continue
@@ -39,6 +49,9 @@ func LintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 			converted.Static = i >= len(paths)
 			objects = append(objects, converted)
 		}
+	}
+	if err := errTemplates(slices.Sorted(maps.Keys(templates))); err != nil {
+		errs = append(errs, err)
 	}
 	known, err := resources.OfFiles(nil)
 	if err != nil {
@@ -52,6 +65,27 @@ func LintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 		errs = append(errs, errors.New("there is no Kubernetes object to look at"))
 	}
 	return report, errors.Join(append(errs, err)...)
+}
+
+// isTemplate reports whether a file that cannot be read as objects is a template, of Helm for example.
+func isTemplate(file string) bool {
+	data, err := os.ReadFile(file) //nolint:gosec // the user names it
+	return err == nil && bytes.Contains(data, []byte("{{"))
+}
+
+// errTemplates says how to render templates; nil if there are none.
+func errTemplates(files []string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	chart := filepath.ToSlash(filepath.Dir(files[0]))
+	for dir := chart; dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if _, err := os.Stat(path.Join(dir, "Chart.yaml")); err == nil {
+			chart = dir
+			break
+		}
+	}
+	return fmt.Errorf("%s a template that is not rendered, such as %s: render it first: helm template NAME %s | sallyport lint -f -", cli.Count(len(files), "file is", "files are each"), files[0], chart)
 }
 
 // mergeSkipped joins the objects of entries with the same rule and reason.

@@ -24,6 +24,9 @@ type Result struct {
 
 	report lint.Report
 	below  int // findings below the threshold
+	// known are findings of the baseline, gone those that it has and that are no longer found.
+	known, gone int
+	baseline    string // its file
 }
 
 // Add adds a report and the errors from reading its input.
@@ -58,8 +61,9 @@ func (r *Result) PrintAs(out io.Writer, format string) error {
 	printed := struct {
 		lint.Report
 		BelowThreshold int      `json:"belowThreshold"`
+		OfBaseline     int      `json:"ofBaseline,omitempty"`
 		Errors         []string `json:"errors,omitempty"`
-	}{Report: r.report, BelowThreshold: r.below}
+	}{Report: r.report, BelowThreshold: r.below, OfBaseline: r.known}
 	if printed.Findings == nil {
 		printed.Findings = []lint.Finding{}
 	}
@@ -107,7 +111,8 @@ func (r *Result) Report(tool string) *report.Report {
 func (r *Result) PrintText(out io.Writer) error {
 	var text strings.Builder
 	last := ""
-	for _, f := range r.report.Findings {
+	for _, same := range repeated(r.report.Findings) {
+		f := same[0]
 		if head := objectHead(f); head != last {
 			if last != "" {
 				text.WriteByte('\n')
@@ -116,6 +121,9 @@ func (r *Result) PrintText(out io.Writer) error {
 			last = head
 		}
 		fmt.Fprintf(&text, "  %-8s%s\n", f.Severity, manifest.PrintableLine(where(f)+f.Message))
+		if len(same) > 1 {
+			fmt.Fprintf(&text, "          and %d more: %s\n", len(same)-1, manifest.PrintableLine(others(same[1:])))
+		}
 		fmt.Fprintf(&text, "          %s\n", manifest.PrintableLine(f.Fix))
 	}
 	if len(r.report.Findings) > 0 {
@@ -130,6 +138,44 @@ func (r *Result) PrintText(out io.Writer) error {
 	text.WriteString(r.summary() + "\n")
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// repeated groups findings of one object that differ in their webhook and line alone, in the order of the first of each.
+func repeated(findings []lint.Finding) [][]lint.Finding {
+	type key struct{ head, rule, message, fix string }
+	var out [][]lint.Finding
+	seen, last := map[key]int{}, ""
+	for _, f := range findings {
+		if head := objectHead(f); head != last {
+			last, seen = head, map[key]int{}
+		}
+		k := key{last, f.Rule + string(f.Severity), f.Message, f.Fix}
+		if i, ok := seen[k]; ok {
+			out[i] = append(out[i], f)
+			continue
+		}
+		seen[k] = len(out)
+		out = append(out, []lint.Finding{f})
+	}
+	return out
+}
+
+// others names the webhooks, or else the lines, of findings.
+func others(findings []lint.Finding) string {
+	const shown = 3
+	var names []string
+	for i, f := range findings {
+		if i == shown && len(findings) > shown+1 {
+			names = append(names, "…")
+			break
+		}
+		if f.Webhook != "" {
+			names = append(names, f.Webhook)
+		} else {
+			names = append(names, fmt.Sprintf("line %d", f.Line))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // objectHead returns the object, and its file if it comes from one.
@@ -218,6 +264,7 @@ func (r *Result) summary() string {
 	if r.below > 0 {
 		text += fmt.Sprintf("; %d below %s", r.below, r.Threshold)
 	}
+	text += r.ofBaseline()
 	webhooks := r.report.Checked["MutatingWebhookConfiguration"] + r.report.Checked["ValidatingWebhookConfiguration"] + r.report.Checked["CustomResourceDefinition"]
 	if webhooks+r.report.Checked["ValidatingAdmissionPolicy"]+r.report.Checked["MutatingAdmissionPolicy"] == 0 {
 		text += "; there is no webhook configuration, policy or CustomResourceDefinition among them"
