@@ -495,3 +495,36 @@ func TestTemplatesAreToBeRendered(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Operators of Kueue's and cert-controller's kind write their own caBundle, and Kubeflow has kinds of its own in kubeflow.org.
+func TestLintHasNoErrorForWhatOperatorsDoAtRunTime(t *testing.T) {
+	const operator = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: operator}
+webhooks:
+- name: notebooks.example.com
+  clientConfig: {service: {name: webhook, namespace: operator}}
+  rules: [{apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE], resources: [notebooks], scope: Namespaced}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`
+	const role = `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: operator}
+rules: [{apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], verbs: [get, list, watch, VERB]}]
+`
+	for verb, status := range map[string]int{"update": exitOK, "patch": exitOK, "'*'": exitOK, "get": exitFound} {
+		got := sallyportWith(t, operator+strings.Replace(role, "VERB", verb, 1), "lint", "-f", "-", "--rule", "ca-bundle,unknown-resource")
+		if got.status != status || strings.Contains(got.stdout, "unknown-resource:") {
+			t.Errorf("%s: %+v", verb, got)
+		}
+	}
+	other := strings.Replace(strings.Replace(role, "VERB", "update", 1), "mutatingwebhookconfigurations]", "mutatingwebhookconfigurations], resourceNames: [another]", 1)
+	if got := sallyportWith(t, operator+other, "lint", "-f", "-", "--rule", "ca-bundle"); got.status != exitFound {
+		t.Errorf("a right to another configuration: %+v", got)
+	}
+	if got := sallyportWith(t, operator+strings.Replace(role, "VERB", "update", 1), "lint", "-f", "-", "--rule", "ca-bundle", "--severity", "info"); got.status != exitFound || !strings.Contains(got.stdout, "cannot be seen: ClusterRole operator lets it") {
+		t.Errorf("the note: %+v", got)
+	}
+}

@@ -16,7 +16,7 @@ import (
 
 func caBundle() Rule {
 	return Rule{
-		ID: "ca-bundle", Group: groupReach, Severities: []Severity{Error, Warning}, Source: "practice; Go's TLS client",
+		ID: "ca-bundle", Group: groupReach, Severities: []Severity{Error, Warning, Info}, Source: "practice; Go's TLS client",
 		What: "The caBundle is set or injected, parses, is valid for 30 more days, and signs the serving certificate, whose name is <service>.<namespace>.svc.",
 		Why:  "Otherwise TLS fails, and every call with it. During a rotation, more than one CA is correct.",
 		Fix:  "Write the CA of the serving certificate into caBundle, or let cert-manager or the server itself do it; renew certificates that expire soon. A GitOps tool must ignore a caBundle that another component writes: see docs/gitops.md.",
@@ -26,7 +26,8 @@ func caBundle() Rule {
 				if certificates.Blank(config.CABundle) {
 					// For a URL, the API server may trust its system's CAs.
 					if config.Service != nil && !injected(w.config.Object) {
-						c.webhook(w, Error, "clientConfig", "caBundle is empty and no injector annotation is present")
+						severity, text := c.emptyBundle(w.config.Object, registrationGroup, strings.ToLower(w.config.Kind)+"s")
+						c.webhook(w, severity, "clientConfig", "caBundle is empty and no injector annotation is present%s", text)
 					}
 					continue
 				}
@@ -54,6 +55,26 @@ func caBundle() Rule {
 			}
 		},
 	}
+}
+
+// emptyBundle returns the severity of an empty caBundle. In files, it is right if an operator writes it at run time: the sign is
+// a role that may.
+func (c *checker) emptyBundle(o *Object, group, resource string) (Severity, string) {
+	for _, r := range c.roles {
+		if c.cluster || systemRole(r.Name) {
+			continue
+		}
+		for _, rule := range r.rules {
+			if names := rule.ResourceNames; len(names) > 0 && !slices.Contains(names, o.Name) {
+				continue
+			}
+			rule.ResourceNames = nil
+			if len(verbsOn(rule, group, resource, "update", "patch")) > 0 {
+				return Info, fmt.Sprintf("; whether the server writes it when it starts cannot be seen: %s %s lets it", r.Kind, r.Name)
+			}
+		}
+	}
+	return Error, ""
 }
 
 // leaf returns the server's certificate chain, as served or from the Secret that its

@@ -6,7 +6,7 @@ import "github.com/sallyport-io/sallyport/cmd/internal/offline/lint/certificates
 
 func crdCABundle() Rule {
 	return Rule{
-		ID: "crd-ca-bundle", Group: groupCRD, Severities: []Severity{Error, Warning}, Source: "practice; Go's TLS client",
+		ID: "crd-ca-bundle", Group: groupCRD, Severities: []Severity{Error, Warning, Info}, Source: "practice; Go's TLS client",
 		What: "The caBundle of the conversion webhook is set or injected, is not only white space, parses, and signs the serving certificate.",
 		Why:  "Otherwise TLS fails, and with it every read in another version than the stored one. White space counts as empty.",
 		Fix:  "Write the CA of the serving certificate into caBundle, or let cert-manager or the server itself do it.",
@@ -18,7 +18,8 @@ func crdCABundle() Rule {
 				}
 				if certificates.Blank(client.CABundle) {
 					if client.Service != nil && !injected(d.Object) {
-						c.object(d.Object, Error, conversionPath+"/clientConfig", "conversion caBundle is empty and no injector annotation is present")
+						severity, text := c.emptyBundle(d.Object, "apiextensions.k8s.io", "customresourcedefinitions")
+						c.object(d.Object, severity, conversionPath+"/clientConfig", "conversion caBundle is empty and no injector annotation is present%s", text)
 					}
 					continue
 				}

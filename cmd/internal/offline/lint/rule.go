@@ -56,7 +56,7 @@ func Rules() []Rule {
 		clientConfig(), serviceExists(), caBundle(),
 		timeout(), sumTimeout(), failPolicyMutating(), failPolicyUnset(),
 		wedgeWildcard(), wedgeSelf(), wedgeSystem(), wedgeNode(), wedgeConfig(), virtualResources(), leases(), crdAdmission(), loop(), olm(),
-		unknownResource(), wildcards(), matchPolicy(), scope(), subresourceStar(), deleteOp(), connect(), emptySelectorObj(), matchConditions(), foreignTerms(), reinvocation(), order(), overlap(),
+		unknownResource(), wildcards(), matchPolicy(), scope(), neverCalled(), subresourceStar(), deleteOp(), connect(), emptySelectorObj(), matchConditions(), foreignTerms(), reinvocation(), order(), overlap(),
 		consolidate(),
 		static(),
 		crdReviewVersions(), crdStorageVersion(), crdStoredVersions(), crdClientConfig(), crdCABundle(), crdAvailability(), crdPreserveUnknown(),

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
 )
 
 func scope() Rule {
@@ -23,6 +25,30 @@ func scope() Rule {
 					}
 					if one := c.scopeOf(rule); one != "" {
 						c.webhook(w, Info, "rules", "scope of rule %s could be %s", ruleText(rule), one)
+					}
+				}
+			}
+		},
+	}
+}
+
+func neverCalled() Rule {
+	return Rule{
+		ID: "never-called", Group: groupMatching, Severities: []Severity{Warning}, Source: "practice",
+		What: "A request can match the webhook: no match condition is the constant false, no selector contradicts itself, and the scope of a rule is that of its resources.",
+		Why:  "The webhook is never called. Nothing reports it.",
+		Fix:  "Correct the condition, selector or scope, or remove the webhook.",
+		check: func(c *checker) {
+			for _, w := range c.webhooks {
+				if why := policyrules.CanNeverMatch(w.NamespaceSelector, w.ObjectSelector, w.MatchConditions); why != "" {
+					c.webhook(w, Warning, "", "it is never called: %s", why)
+				}
+				for _, rule := range w.Rules {
+					if rule.Scope == nil || *rule.Scope == admissionregistrationv1.AllScopes {
+						continue
+					}
+					if of := c.scopeOf(rule); of != "" && of != *rule.Scope {
+						c.webhook(w, Warning, "rules", "scope %s of rule %s matches nothing: its resources have the scope %s", *rule.Scope, ruleText(rule), of)
 					}
 				}
 			}

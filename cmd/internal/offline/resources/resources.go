@@ -205,6 +205,10 @@ func OfFiles(objects []*manifest.Object) (*Set, error) {
 		out.names[short] = []string{resource}
 	}
 	for _, r := range out.all {
+		if r.Group == kubeflowv1alpha1.GroupVersion.Group { // Kubeflow has other kinds in the group
+			out.byGroup.ByGroup[r.Group] = nil
+			continue
+		}
 		out.byGroup.ByGroup[r.Group] = append(out.byGroup.ByGroup[r.Group], r.Resource)
 	}
 	for _, o := range objects {
