@@ -50,7 +50,7 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Explanation{Object: pod.Title(), Namespace: "team-a", Warnings: out.Warnings}
-	e.match(known, bare, pod, out, trace)
+	e.match(known, bare, pod, out, trace, false)
 	var text strings.Builder
 	if err := e.PrintText(&text); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 
 	known.clusterHidden, known.all = true, nil
 	hidden := &Explanation{Namespace: "team-a"}
-	hidden.match(known, bare, pod, out, trace)
+	hidden.match(known, bare, pod, out, trace, false)
 	text.Reset()
 	if err := hidden.PrintText(&text); err != nil || !strings.Contains(text.String(), "ClusterPodDefault left: applied, as it was at resourceVersion 8; there is no such object now, or you may not read it\n") {
 		t.Errorf("%v:\n%s", err, text.String())
@@ -130,7 +130,7 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := &Explanation{Namespace: "team-a"}
-		e.match(known, sent, stored, out, trace)
+		e.match(known, sent, stored, out, trace, false)
 		var text strings.Builder
 		if err := e.PrintText(&text); err != nil || !strings.Contains(text.String(), "  PodDefault team-a/staged: "+c.want) {
 			t.Errorf("%s: %v:\n%s", what, err, text.String())

@@ -65,7 +65,7 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Explanation{Object: pod.Title(), Namespace: "team-a", Warnings: out.Warnings}
-	e.match(known, pod, nil, out, trace)
+	e.match(known, pod, nil, out, trace, false)
 	var text strings.Builder
 	if err := e.PrintText(&text); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAnExplanationHasTheReasonsOfTheDecision(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := &Explanation{Object: pod.Title(), Namespace: "team-a"}
-		e.match(known, pod, nil, out, trace)
+		e.match(known, pod, nil, out, trace, false)
 		var text strings.Builder
 		if err := e.PrintText(&text); err != nil {
 			t.Fatal(err)

@@ -134,6 +134,7 @@ func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation
 	}
 	trace := poddefault.Trace{}
 	out, err := x.try(poddefault.WithTrace(ctx, trace), pod, known)
+	refused := err == nil && out.Denied != nil // by PodDefaults, and not by the API server afterwards
 	if err == nil {
 		err = x.askServer(ctx, e, known, stored, out, of.Controller)
 	}
@@ -147,7 +148,7 @@ func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation
 	if out.Denied != nil {
 		e.Denied = out.Denied.Message
 	}
-	e.match(known, pod, stored, out, trace)
+	e.match(known, pod, stored, out, trace, refused)
 	if err := x.place(ctx, e, stored, out); err != nil {
 		return nil, fmt.Errorf("%s: %s: datasets: %w", given.At(), given.Title(), err)
 	}
@@ -166,8 +167,7 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 		return nil
 	}
 	var err error
-	e.Datasets, err = x.datasets.Explain(ctx, e.Namespace, pod)
-	switch {
+	switch e.Datasets, err = x.datasets.Explain(ctx, e.Namespace, pod); {
 	case err == nil || !dataset.IsRefusal(err):
 		return err
 	case stored != nil:
@@ -178,8 +178,8 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 	return nil
 }
 
-// match tells what the decision knew about each object, and which label of the others does not match.
-func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *review.Outcome, trace poddefault.Trace) {
+// match tells what the decision knew about each object, none of which applied if they refused the pod, and which label of the others does not match.
+func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *review.Outcome, trace poddefault.Trace, refused bool) {
 	added, after, whyNot := addedBy(out), annotationsOf(out.After), map[string]string{}
 	for _, d := range known.all {
 		name := d.compiled.String()
@@ -197,11 +197,11 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 			}
 			continue
 		}
-		x := explained{Name: name, Adds: added[name], Exempt: r.By, Applied: r.Why == match.Applied && e.Denied == ""}
+		x := explained{Name: name, Adds: added[name], Exempt: r.By, Applied: r.Why == match.Applied && !refused}
 		if stored != nil {
 			x.Applied, x.Detail = d.wasApplied(stored, after)
 		} else if !x.Applied {
-			x.Detail = d.whyNot(r, e.Denied != "")
+			x.Detail = d.whyNot(r, refused)
 		}
 		var details []string
 		if x.Exempt == nil || x.Applied {
