@@ -25,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/modfile"
 )
 
 const library = "github.com/sallyport-io/sallyport"
@@ -216,10 +218,21 @@ func (r *rehearsal) bookstore(ctx context.Context) error {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(r.top, "examples/bookstore"))); err != nil {
 		return err
 	}
-	for _, args := range [][]string{
-		{"mod", "edit", "-dropreplace=" + library, "-droprequire=" + library}, {"get", library + "@" + r.version},
-		{"mod", "tidy"}, {"vet", "./..."},
-	} {
+	name := filepath.Join(folder, "go.mod")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	definition, err := modfile.Parse(name, data, nil)
+	if err != nil {
+		return err
+	}
+	// There is no module of the repository beside it any more.
+	edit := []string{"mod", "edit"}
+	for _, replaced := range definition.Replace {
+		edit = append(edit, "-dropreplace="+replaced.Old.Path, "-droprequire="+replaced.Old.Path)
+	}
+	for _, args := range [][]string{edit, {"get", library + "@" + r.version}, {"mod", "tidy"}, {"vet", "./..."}} {
 		if _, err := r.stranger(ctx, folder, "go", args...); err != nil {
 			return err
 		}
