@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 type previewOptions struct {
 	defaultsOptions
 	remove, names bool
-	color         string
+	color, output string
 }
 
 func newPreviewCommand() *cobra.Command {
@@ -40,9 +41,12 @@ func newPreviewCommand() *cobra.Command {
 		Args:              cli.Arguments(0, 2, "poddefault/NAME, clusterpoddefault/NAME, or -f FILE"),
 		ValidArgsFunction: completeDefaults(&o.Flags),
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			err := errors.Join(o.prepare(cmd, args), cli.Choice("color", o.color, cli.ColorChoices))
+			err := errors.Join(o.prepare(cmd, args), cli.Choice("color", o.color, cli.ColorChoices), cli.Choice("output", o.output, cli.TextOrJSON))
 			if o.remove && len(o.files) > 0 {
 				err = errors.Join(err, errors.New("--remove requires the name of an object in the cluster"))
+			}
+			if o.names && o.output != "text" {
+				err = errors.Join(err, errors.New("--names requires --output text"))
 			}
 			return err
 		},
@@ -56,6 +60,7 @@ func newPreviewCommand() *cobra.Command {
 		cmd.Flags().StringVar(&o.color, "color", o.color, "`when` to color the diff: "+cli.OneOf(cli.ColorChoices))
 		cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	})
+	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd
 }
 
@@ -95,7 +100,12 @@ func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	printer := injection.PreviewPrinter{Out: cmd.OutOrStdout(), Color: cli.UseColor(o.color, cmd.OutOrStdout()), Names: o.names}
-	p := injection.Preview{Trial: trial, Show: printer.Print, Everywhere: o.Namespace == ""}
+	result := previewed{Workloads: []previewedWorkload{}}
+	show := printer.Print
+	if o.output != "text" {
+		printer.Out, show = io.Discard, result.add
+	}
+	p := injection.Preview{Trial: trial, Show: show, Everywhere: o.Namespace == ""}
 	var effect *injection.Effect
 	if len(args) > 0 {
 		effect, err = p.Named(cmd.Context(), args, o.remove)
@@ -108,5 +118,44 @@ func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.output != "text" {
+		if err := cli.PrintAs(cmd.OutOrStdout(), o.output, result.of(effect)); err != nil {
+			return err
+		}
+	}
 	return deniedStatus(printer.End(effect))
+}
+
+// A previewed is the output of preview for programs: docs/poddefault-operations.md has its fields.
+type previewed struct {
+	// Refused is set if an object itself would be refused. Nothing else is set then.
+	Refused bool `json:"refused,omitempty"`
+	// Looked counts workloads, Changed those with other pods, Denied and Spared those whose pods would newly be denied,
+	// or be denied no more, and Unknown those of which it is unknown whether the API server accepts their pods.
+	Looked  int `json:"looked"`
+	Changed int `json:"changed"`
+	Denied  int `json:"denied"`
+	Spared  int `json:"spared"`
+	Unknown int `json:"unknown"`
+	// Unseen are kinds in namespaces that you may not list.
+	Unseen []string `json:"unseen,omitempty"`
+	// Workloads are those whose pods change, or are denied differently.
+	Workloads []previewedWorkload `json:"workloads"`
+}
+
+type previewedWorkload struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Verdict   string `json:"verdict"`
+}
+
+func (p *previewed) add(c *injection.Change) error {
+	p.Workloads = append(p.Workloads, previewedWorkload{c.Workload.Namespace, c.Workload.Kind, c.Workload.Name, c.Verdict()})
+	return nil
+}
+
+func (p *previewed) of(e *injection.Effect) *previewed {
+	p.Refused, p.Looked, p.Changed, p.Denied, p.Spared, p.Unknown, p.Unseen = e.Refused, e.Looked, e.Changed, e.Denied, e.Spared, e.Unknown, e.Unseen
+	return p
 }

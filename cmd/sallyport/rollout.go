@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,8 +15,10 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // revisedOptions are the options of commands about the revisions of one object.
@@ -163,7 +166,7 @@ func newRolloutStatusCommand() *cobra.Command {
 }
 
 func newRolloutHistoryCommand() *cobra.Command {
-	o, revision := revisedOptions{Flags: clusterFlags()}, ""
+	o, number, output := revisedOptions{Flags: clusterFlags()}, "", ""
 	cmd := o.command(&cobra.Command{
 		Use:   "history TYPE/NAME",
 		Short: "List the revisions of a PodDefault, or show the spec of one",
@@ -173,23 +176,36 @@ func newRolloutHistoryCommand() *cobra.Command {
 			"  # what revision 3 adds to pods\n" +
 			"  sallyport rollout history poddefault/proxy -n team-a --revision 3",
 	}, false, func(cmd *cobra.Command, r *injection.Revised) error {
-		if revision == "" {
-			return r.PrintHistory(cmd.OutOrStdout(), cmd.ErrOrStderr())
-		}
-		one, err := r.Revision(revision)
-		if err != nil {
+		if err := cli.Choice("output", output, cli.TextOrJSON); err != nil {
 			return err
+		}
+		var one *revision.Record
+		if number != "" {
+			var err error
+			if one, err = r.Revision(number); err != nil {
+				return err
+			}
+		}
+		switch {
+		case output != "text":
+			for _, refused := range r.Refused {
+				manifest.Note(cmd.ErrOrStderr(), "warning: %s is ignored: %v", refused, refused.Problem)
+			}
+			return cli.PrintAs(cmd.OutOrStdout(), output, historyOf(r, one))
+		case one == nil:
+			return r.PrintHistory(cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}
 		return rollout.PrintSpec(cmd.OutOrStdout(), one)
 	})
 	cli.AddFlagGroup(cmd, "Output", func() {
-		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to all, in a table")
+		cmd.Flags().StringVar(&number, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to all, in a table")
 	})
+	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
 	return cmd
 }
 
 func newRolloutDiffCommand() *cobra.Command {
-	o, revision := revisedOptions{Flags: clusterFlags()}, ""
+	o, number, output := revisedOptions{Flags: clusterFlags()}, "", ""
 	cmd := o.command(&cobra.Command{
 		Use:   "diff TYPE/NAME",
 		Short: "Show how a PodDefault differs from an earlier revision",
@@ -200,15 +216,27 @@ func newRolloutDiffCommand() *cobra.Command {
 			"  # all changes since revision 3\n" +
 			"  sallyport rollout diff poddefault/proxy -n team-a --revision 3",
 	}, false, func(cmd *cobra.Command, r *injection.Revised) error {
-		one, err := r.Revision(revision)
+		if err := cli.Choice("output", output, cli.TextOrJSON); err != nil {
+			return err
+		}
+		one, err := r.Revision(number)
 		if err != nil {
 			return err
 		}
-		return rollout.PrintDiff(cmd.OutOrStdout(), one, r.RolloutState())
+		state := r.RolloutState()
+		if output == "text" {
+			return rollout.PrintDiff(cmd.OutOrStdout(), one, state)
+		}
+		var text strings.Builder
+		if err := rollout.PrintDiff(&text, one, state); err != nil {
+			return err
+		}
+		return cli.PrintAs(cmd.OutOrStdout(), output, revisionDiff{state.Object, one.Name, state.Revision, text.String()})
 	})
 	cli.AddFlagGroup(cmd, "Input", func() {
-		cmd.Flags().StringVar(&revision, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to the latest one before the current")
+		cmd.Flags().StringVar(&number, "revision", "", "`number` or name of the revision, or the first digits of its name; defaults to the latest one before the current")
 	})
+	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
 	return cmd
 }
 
@@ -291,4 +319,48 @@ func newRolloutAbortCommand() *cobra.Command {
 		}
 		return o.said(cmd, "%s: rollout aborted", r.Title())
 	})
+}
+
+// A rolloutHistory is the output of rollout history for programs: docs/poddefault-operations.md has its fields.
+type rolloutHistory struct {
+	Rollout   *rollout.State  `json:"rollout"`
+	Revisions []revisionEntry `json:"revisions"`
+}
+
+type revisionEntry struct {
+	Number  int64     `json:"number"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	// Current is the revision of the object, and Stable that of pods which no step of a rollout includes.
+	Current bool `json:"current,omitempty"`
+	Stable  bool `json:"stable,omitempty"`
+	// Spec is what the revision adds to pods. It is set if one revision was asked for.
+	Spec json.RawMessage `json:"spec,omitempty"`
+}
+
+// historyOf returns the revisions, the latest last, or with one that alone.
+func historyOf(r *injection.Revised, one *revision.Record) rolloutHistory {
+	out := rolloutHistory{Rollout: r.RolloutState(), Revisions: []revisionEntry{}}
+	for i := len(r.Revisions) - 1; i >= 0; i-- {
+		record := r.Revisions[i]
+		if one != nil && record.Name != one.Name {
+			continue
+		}
+		entry := revisionEntry{Number: record.Number, Name: record.Name, Created: record.Created.UTC(), Current: record.Name == out.Rollout.Revision, Stable: record.Name == out.Rollout.Stable}
+		if one != nil {
+			entry.Spec = json.RawMessage(record.Meaning)
+		}
+		out.Revisions = append(out.Revisions, entry)
+	}
+	return out
+}
+
+// A revisionDiff is the output of rollout diff for programs.
+type revisionDiff struct {
+	Object string `json:"object"`
+	// From and To are names of revisions.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Diff is a unified diff of the specs, empty if they do not differ.
+	Diff string `json:"diff"`
 }

@@ -139,6 +139,14 @@ func TestRevisionsOnARealAPIServer(t *testing.T) {
 	has(on(0, "rollout", "history", "proxy", "--revision", names["one"][:7]), "serviceAccountName: one\n")
 	has(on(0, "rollout", "history", "proxy", "--revision", "1"), "serviceAccountName: one\n")
 	has(on(0, "rollout", "diff", "poddefault/proxy", "--revision", names["one"]), "\n-  serviceAccountName: one\n+  serviceAccountName: two\n")
+	var listed rolloutHistory
+	if err := json.Unmarshal([]byte(on(0, "rollout", "history", "proxy", "-o", "json")), &listed); err != nil {
+		t.Error(err)
+	} else if r := listed.Revisions; len(r) != 2 || r[0].Name != names["one"] || !r[0].Stable || r[0].Current || r[0].Spec != nil || r[1].Name != names["two"] || !r[1].Current || listed.Rollout.Step != 1 {
+		t.Errorf("%+v", listed)
+	}
+	has(on(0, "rollout", "history", "proxy", "--revision", "1", "-o", "yaml"), "name: "+names["one"]+"\n", "serviceAccountName: one\n")
+	has(on(0, "rollout", "diff", "proxy", "--revision", "1", "-o", "yaml"), "from: "+names["one"]+"\n", "to: "+names["two"]+"\n", "-  serviceAccountName: one\n")
 	has(on(1, "rollout", "history", "proxy", "--revision", "7"), "has no revision 7; it has 2 ("+short("two")+"), 1 ("+short("one")+")")
 	has(on(1, "rollout", "diff", "proxy", "--revision", "0123456789"), "has no revision 0123456789; it has 2 (")
 	has(on(1, "rollout", "undo", "proxy", "--to-revision", "3"), "has no revision 3; it has 2 (")

@@ -42,7 +42,7 @@ func TestTestRunsCasesAndItsExitStatusTellsHowTheyEnded(t *testing.T) {
 
 func TestTestSaysWhatIsWrongWithItsFlags(t *testing.T) {
 	got := sallyport(t, "test", "-f", examplePolicies, "--run", "(", "--parallel", "-1", "-o", "xml")
-	for _, want := range []string{"--run: error parsing regexp", "--parallel must not be negative", `--output "xml": choose text, json, junit, sarif or github`} {
+	for _, want := range []string{"--run: error parsing regexp", "--parallel must not be negative", `--output "xml": choose text, json, yaml, junit, sarif or github`} {
 		if got.status != exitError || !strings.Contains(got.stderr, want) {
 			t.Errorf("stderr does not say %q: %+v", want, got)
 		}

@@ -116,6 +116,7 @@ func testAskingTheServer(t *testing.T, e *env) {
 		for _, policy := range []string{"", "conflictPolicy: Override, ", "conflictPolicy: Deny, "} {
 			changed := def("env", "{"+policy+"selector: {matchLabels: {use: env}}, env: [{name: A, value: '2'}]}")
 			p.says(t, 0, []string{"preview", "-n", name, "-f", "-"}, changed, "Deployment asking/web: would change", " of 2 workloads would change, 0 would be denied")
+			p.says(t, 0, []string{"preview", "-n", name, "-f", "-", "-o", "yaml"}, changed, "looked: 2\n", "kind: Deployment\n", "name: web\n", "verdict: would change\n")
 			p.says(t, 3, []string{"preview", "-n", name, "-f", "-"}, strings.Replace(changed, "env: [", "priorityClassName: missing, env: [", 1),
 				"Deployment asking/web: would be denied: ", "spec.priorityClassName comes from PodDefault asking/env", "2 would be denied")
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // Outputs are the formats of a Printer.
-var Outputs = append([]string{"text", "json"}, report.Formats...)
+var Outputs = append([]string{"text", "json", "yaml"}, report.Formats...)
 
 // A Printer prints results: as text one at a time, in other formats all at the end.
 type Printer struct {
@@ -84,8 +84,8 @@ func (p *Printer) End(took time.Duration) (Counts, error) {
 		_, errTotal := fmt.Fprintf(p.Out, "%s: %d passed, %d failed, %d could not run%s (%.1f s)\n",
 			cli.Count(total, "case", "cases"), total-n.Failed-n.Broken-n.Unknown, n.Failed, n.Broken, unknown, took.Seconds())
 		err = cmp.Or(err, errTotal)
-	case p.Output == "json":
-		err = p.json()
+	case p.Output == "json" || p.Output == "yaml":
+		err = p.document()
 	default:
 		err = p.report().Write(p.Out, p.Output)
 	}
@@ -156,8 +156,8 @@ func indent(text string) string {
 	return out.String()
 }
 
-// json prints the results as JSON.
-func (p *Printer) json() error {
+// document prints the results as JSON or YAML.
+func (p *Printer) document() error {
 	type problem struct {
 		Message string `json:"message"`
 		Diff    string `json:"diff,omitempty"`
@@ -194,7 +194,7 @@ func (p *Printer) json() error {
 	if text := p.open(); text != "" {
 		all["notes"] = []string{text}
 	}
-	return cli.PrintJSON(p.Out, all)
+	return cli.PrintAs(p.Out, p.Output, all)
 }
 
 // warningPrefix begins notes that are warnings.
