@@ -279,7 +279,7 @@ func (r *rehearsal) tags(ctx context.Context) error {
 			}
 			for part := range strings.Lines(out) {
 				if strings.Contains(part, "Sum\"") {
-					sums[i] += part
+					sums[i] += strings.Trim(part, "\t,\n") + " "
 				}
 			}
 		}
