@@ -14,6 +14,8 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "-" + p.arch }
 
+func (p platform) binary() string { return "sallyport-" + p.String() }
+
 var (
 	platforms      = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 	imagePlatforms = platforms[:2]
@@ -38,7 +40,7 @@ func (s settings) build(p platform, file string) error {
 func binaries(s settings) error {
 	var archives []pluginArchive
 	for _, p := range platforms {
-		file := filepath.Join(s.out, "sallyport-"+p.String())
+		file := filepath.Join(s.out, p.binary())
 		if err := s.build(p, file); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (s settings) chart() error {
 	if err := withoutTimes(&out, packed); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return os.WriteFile(filepath.Join(s.out, name), out.Bytes(), 0o644) //nolint:gosec // everybody may read it
+	return s.write(name, out.Bytes())
 }
 
 func (s settings) chartArchive() string {

@@ -48,5 +48,5 @@ func checksums(s settings) error {
 	for _, f := range sums {
 		text += f.sum + "  " + f.name + "\n"
 	}
-	return os.WriteFile(filepath.Join(s.out, checksumsFile), []byte(text), 0o644) //nolint:gosec // everybody may read it
+	return s.write(checksumsFile, []byte(text))
 }

@@ -64,6 +64,9 @@ func images(s settings) error {
 }
 
 func (s settings) image(p platform) (v1.Image, error) {
+	if s.built != "" {
+		return s.imageOf(p, filepath.Join(s.built, p.binary()))
+	}
 	folder, err := os.MkdirTemp("", "sallyport-image-")
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ type settings struct {
 	version    string // v1.2.3, or what git describe says
 	top        string // the repository
 	out        string
+	built      string // the folder with the binaries, if they were just built
 	tools      string // the folder with helm and kustomize
 	repository string // of the image in manifests
 	registry   string // HOST/PATH of the image and the chart
@@ -96,7 +97,7 @@ func everything(s settings) error {
 		{"release notes", func() error { return s.write("notes.md", []byte(notes)) }},
 		{"binaries, SBOMs and the plugin", func() error { return binaries(s) }},
 		{"completions and man pages", s.manuals},
-		{"images", func() error { return images(s) }},
+		{"images", func() error { s.built = s.out; return images(s) }},
 		{"chart", s.chart},
 		{"manifests", s.manifests},
 		{"modules", func() error { return modules(s) }},

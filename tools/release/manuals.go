@@ -28,7 +28,7 @@ func (s settings) manuals() error {
 	}
 	names := map[string]string{"bash": "sallyport.bash", "zsh": "_sallyport", "fish": "sallyport.fish", "powershell": "sallyport.ps1"}
 	for shell, name := range names {
-		out, err := exec.Command(filepath.Join(s.out, "sallyport-"+here.String()), "completion", shell).Output() //nolint:gosec // it was just built
+		out, err := exec.Command(filepath.Join(s.out, here.binary()), "completion", shell).Output() //nolint:gosec // it was just built
 		if err != nil {
 			return fmt.Errorf("completion %s: %w", shell, err)
 		}

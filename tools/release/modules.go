@@ -288,7 +288,7 @@ func (s settings) tags(clone string, all []goModule) error {
 			}
 		}
 	}
-	return os.WriteFile(filepath.Join(s.out, "tags.txt"), []byte(text.String()), 0o644) //nolint:gosec // everybody may read it
+	return s.write("tags.txt", []byte(text.String()))
 }
 
 // git returns what git prints, without the last newline.

@@ -49,7 +49,7 @@ func (s settings) pluginArchive(p platform, binary string) (pluginArchive, error
 	}
 	sum := sha256.Sum256(archive.Bytes())
 	out.sum, out.size = hex.EncodeToString(sum[:]), int64(archive.Len())
-	return out, os.WriteFile(filepath.Join(s.out, out.name), archive.Bytes(), 0o644) //nolint:gosec // everybody may read it
+	return out, s.write(out.name, archive.Bytes())
 }
 
 // addFile adds a file without owner and time, so that the same content gives the same
@@ -92,5 +92,5 @@ spec:
     bin: %s
 `, a.os, a.arch, s.version, a.name, a.sum, plugin)
 	}
-	return os.WriteFile(filepath.Join(s.out, "sallyport.krew.yaml"), []byte(text.String()), 0o644) //nolint:gosec // everybody may read it
+	return s.write("sallyport.krew.yaml", []byte(text.String()))
 }

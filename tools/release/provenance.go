@@ -4,8 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"runtime"
 )
 
@@ -72,5 +70,5 @@ func (s settings) provenance() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.out, provenanceFile), append(data, '\n'), 0o644) //nolint:gosec // everybody may read it
+	return s.write(provenanceFile, append(data, '\n'))
 }

@@ -43,7 +43,7 @@ func (s settings) sign() error {
 	for name, data := range map[string][]byte{
 		signatureFile: signature, publicKeyFile: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
 	} {
-		if err := os.WriteFile(filepath.Join(s.out, name), data, 0o644); err != nil { //nolint:gosec // everybody may read it
+		if err := s.write(name, data); err != nil {
 			return err
 		}
 	}
