@@ -17,16 +17,27 @@ import (
 	"time"
 )
 
-// chart packs the chart with helm, and again without times, so that the same chart gives the
-// same bytes.
+// chart packs the chart with helm, annotated for Artifact Hub, and again without times, so that the same
+// chart gives the same bytes.
 func (s settings) chart() error {
 	tmp, err := os.MkdirTemp("", "sallyport-chart-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
+	folder := filepath.Join(tmp, "sallyport")
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(s.top, "charts/sallyport"))); err != nil {
+		return err
+	}
+	annotations, err := s.artifactHub()
+	if err == nil {
+		err = annotate(folder, annotations)
+	}
+	if err != nil {
+		return err
+	}
 	number := strings.TrimPrefix(s.version, "v")
-	if err := s.tool("helm", nil, "package", filepath.Join(s.top, "charts/sallyport"), "--version", number, "--app-version", s.version, "--destination", tmp); err != nil {
+	if err := s.tool("helm", nil, "package", folder, "--version", number, "--app-version", s.version, "--destination", tmp); err != nil {
 		return err
 	}
 	name := s.chartArchive()

@@ -86,7 +86,9 @@ func run(ctx context.Context, args []string) error {
 		{"go install", r.install},
 		{"tags have what the proxy has", r.tags},
 		{"krew's archive", r.krew},
+		{"the chart, as Artifact Hub reads it", r.hub},
 		{"every command of docs/install.md, From a release", r.documented},
+		{"a first change, as CONTRIBUTING.md leads to it", r.firstChange},
 	} {
 		started := time.Now()
 		if err := step.run(ctx); err != nil {
@@ -311,14 +313,9 @@ func (r *rehearsal) krew(ctx context.Context) error {
 
 // documented runs the commands that docs/install.md has for this, from the addresses of the rehearsal.
 func (r *rehearsal) documented(ctx context.Context) error {
-	text, err := os.ReadFile(filepath.Join(r.top, "docs/install.md"))
+	blocks, err := r.blocks("docs/install.md", "<!-- not run: `make rehearse` runs it -->", 3)
 	if err != nil {
 		return err
-	}
-	const mark = "<!-- not run: `make rehearse` runs it -->\n```sh\n"
-	blocks := strings.Split(string(text), mark)[1:]
-	if len(blocks) < 3 {
-		return fmt.Errorf("docs/install.md has %d blocks of commands, fewer than it should", len(blocks))
 	}
 	kubeconfig := os.Getenv("SALLYPORT_TEST_KUBECONFIG")
 	if kubeconfig == "" {
@@ -328,8 +325,7 @@ func (r *rehearsal) documented(ctx context.Context) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for _, block := range blocks {
-		script, _, _ := strings.Cut(block, "```")
+	for _, script := range blocks {
 		fmt.Print(script)
 		out, err := r.strangerWith(ctx, []string{
 			"KUBECONFIG=" + kubeconfig, "VERSION=" + r.version, "FILES=" + r.files, "REGISTRY=" + r.registry.host() + "/sallyport-io",
