@@ -25,10 +25,15 @@ var (
 // templates, for which the linker keeps every exported method of every type.
 const buildTag = "grpcnotrace"
 
-// build builds a static sallyport without symbols into the file.
+// buildArgs are those of the go command, in the folder cmd, for a sallyport without symbols.
+func (s settings) buildArgs(file string) []string {
+	return []string{"build", "-trimpath", "-tags", buildTag, "-ldflags=-s -w -X main.version=" + s.version, "-o", file, "./sallyport"}
+}
+
+// build builds a static sallyport into the file.
 func (s settings) build(p platform, file string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", buildTag, "-ldflags=-s -w -X main.version="+s.version, "-o", file, "./sallyport") //nolint:gosec // the version was checked
-	cmd.Dir = filepath.Join(s.top, "cmd")                                                                                                      // with the versions that `go install` takes
+	cmd := exec.Command("go", s.buildArgs(file)...) //nolint:gosec // the version was checked
+	cmd.Dir = filepath.Join(s.top, "cmd")           // with the versions that `go install` takes
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS="+p.os, "GOARCH="+p.arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building for %s: %w\n%s", p, err, out)
