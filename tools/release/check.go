@@ -20,21 +20,21 @@ var numbered = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)\.[0
 func (s settings) check() error {
 	var errs []error
 	if semver.Canonical(s.version) != s.version {
-		errs = append(errs, fmt.Errorf("-version %q is no semantic version: write v1.2.3", s.version))
+		errs = append(errs, fmt.Errorf("-version %q is not a semantic version, such as v1.2.3", s.version))
 	}
 	changed, err := git(s.top, "status", "--porcelain")
 	switch {
 	case err != nil:
 		errs = append(errs, err)
 	case changed != "":
-		errs = append(errs, fmt.Errorf("commit or stash what differs from HEAD, because a release is a commit:\n%s", changed))
+		errs = append(errs, fmt.Errorf("uncommitted changes: commit or stash them, because a release is made from a commit:\n%s", changed))
 	}
 	tags, err := git(s.top, "tag", "--list", s.version, "*/"+s.version)
 	switch {
 	case err != nil:
 		errs = append(errs, err)
 	case tags != "":
-		errs = append(errs, fmt.Errorf("tagged already, so choose the next version: %s", strings.ReplaceAll(tags, "\n", ", ")))
+		errs = append(errs, fmt.Errorf("already tagged; choose the next version: %s", strings.ReplaceAll(tags, "\n", ", ")))
 	}
 	if _, err := s.notes(); err != nil {
 		errs = append(errs, err)
@@ -43,7 +43,7 @@ func (s settings) check() error {
 		_, err := readKey(s.key)
 		errs = append(errs, err)
 	} else if s.tag {
-		errs = append(errs, errors.New("a release that is tagged is signed: name the file with the private key, -key FILE"))
+		errs = append(errs, errors.New("-tag requires -key FILE: a tagged release is signed"))
 	}
 	return errors.Join(errs...)
 }
@@ -60,12 +60,12 @@ func (s settings) notes() (string, error) {
 	}
 	_, rest, found := strings.Cut("\n"+string(text), "\n## ["+name+"]")
 	if !found {
-		return "", fmt.Errorf(`CHANGELOG.md has no section "## [%s] - DATE": rename "## [Unreleased]", and begin a new one above it`, name)
+		return "", fmt.Errorf(`CHANGELOG.md has no section "## [%s] - DATE": rename "## [Unreleased]", and add a new one above it`, name)
 	}
 	_, rest, _ = strings.Cut(rest, "\n") // the date
 	section, _, _ := strings.Cut(rest, "\n## [")
 	if section = strings.TrimSpace(section); section == "" {
-		return "", fmt.Errorf("the section [%s] of CHANGELOG.md is empty: say what the version brings", name)
+		return "", fmt.Errorf("section [%s] of CHANGELOG.md is empty: list what changed", name)
 	}
 	return section + "\n", nil
 }

@@ -123,8 +123,8 @@ func checkSize(p platform, unpacked int64) error {
 	if unpacked <= largest {
 		return nil
 	}
-	return fmt.Errorf("the image for %s takes %d bytes and may take %d: see what is new in `go list -deps ./cmd/sallyport`, "+
-		"and that `go build -ldflags=-dumpdep` names no <ReflectMethod>, for which the linker keeps all methods", p, unpacked, largest)
+	return fmt.Errorf("the image for %s has %d bytes, more than the limit of %d: look for new packages in `go list -deps ./cmd/sallyport`, "+
+		"and for <ReflectMethod> in `go build -ldflags=-dumpdep`, for which the linker keeps all methods", p, unpacked, largest)
 }
 
 // report prints how large an image is: what is pulled, and what it takes on a node, which

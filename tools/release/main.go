@@ -43,27 +43,27 @@ func main() {
 func run(args []string) error {
 	commands := map[string]func(settings) error{"all": everything, "image": images, "publish": publish}
 	if len(args) == 0 || commands[args[0]] == nil {
-		return fmt.Errorf("name a command: all, image or publish")
+		return fmt.Errorf("missing or unknown command: use all, image or publish")
 	}
 	s := settings{}
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	flags.StringVar(&s.version, "version", "", "version, as v1.2.3")
+	flags.StringVar(&s.version, "version", "", "version, such as v1.2.3")
 	flags.StringVar(&s.top, "top", "../..", "folder of the repository")
 	flags.StringVar(&s.out, "out", "", "output folder")
-	flags.StringVar(&s.tools, "tools", "", "folder with helm and kustomize, for all")
-	flags.StringVar(&s.repository, "repository", "sallyport", "image without its tag, as manifests name it")
-	flags.StringVar(&s.registry, "registry", "", "HOST/PATH below which publish puts the image sallyport and the chart charts/sallyport")
-	flags.BoolVar(&s.plainHTTP, "plain-http", false, "the registry has no TLS, as on loopback")
-	flags.StringVar(&s.key, "key", "", "file with an ECDSA key in PEM that signs the checksums; without one they are not signed")
-	flags.BoolVar(&s.tag, "tag", false, "set the tags of the modules in the repository, without pushing them")
+	flags.StringVar(&s.tools, "tools", "", "folder with the helm and kustomize binaries, for all and publish")
+	flags.StringVar(&s.repository, "repository", "sallyport", "image in the manifests, without its tag")
+	flags.StringVar(&s.registry, "registry", "", "HOST/PATH to which publish pushes the image sallyport and the chart charts/sallyport")
+	flags.BoolVar(&s.plainHTTP, "plain-http", false, "connect to the registry without TLS")
+	flags.StringVar(&s.key, "key", "", "file with the PEM-encoded ECDSA private key that signs the checksums; empty: no signature")
+	flags.BoolVar(&s.tag, "tag", false, "tag the modules in the repository, without pushing the tags")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	if s.out == "" || flags.NArg() > 0 {
-		return fmt.Errorf("-out is needed, and no arguments")
+		return fmt.Errorf("-out is required, and there are no arguments")
 	}
 	if !regexp.MustCompile(`^v[0-9A-Za-z][-.+0-9A-Za-z]*$`).MatchString(s.version) {
-		return fmt.Errorf("-version %q: write v1.2.3", s.version)
+		return fmt.Errorf("invalid -version %q: use a version such as v1.2.3", s.version)
 	}
 	for _, path := range []*string{&s.top, &s.out} {
 		absolute, err := filepath.Abs(*path)
@@ -81,14 +81,14 @@ func run(args []string) error {
 // everything makes a release in an empty folder, and says which step it is at.
 func everything(s settings) error {
 	if err := s.check(); err != nil {
-		return fmt.Errorf("nothing was made:\n%w", err)
+		return fmt.Errorf("no release was made:\n%w", err)
 	}
 	notes, err := s.notes()
 	if err != nil {
 		return err
 	}
 	if entries, err := os.ReadDir(s.out); err != nil || len(entries) > 0 {
-		return fmt.Errorf("%s is not empty: remove it, so that nothing of another version is released", s.out)
+		return fmt.Errorf("%s is not empty: remove it, so that the release has no files of another version", s.out)
 	}
 	for _, step := range []struct {
 		what string
@@ -111,7 +111,7 @@ func everything(s settings) error {
 		fmt.Printf("made %s in %s\n", step.what, time.Since(started).Round(time.Second))
 	}
 	if s.key == "" {
-		fmt.Println("not signed: -key FILE signs the checksums")
+		fmt.Println("checksums not signed: use -key FILE")
 		return nil
 	}
 	return s.sign()

@@ -24,7 +24,7 @@ func (s settings) manuals() error {
 	defer func() { _ = os.RemoveAll(tmp) }()
 	here := platform{runtime.GOOS, runtime.GOARCH}
 	if !slices.Contains(platforms, here) {
-		return fmt.Errorf("there is no binary for %s, whose completions are to be asked for", here)
+		return fmt.Errorf("no binary for %s, which prints the completions", here)
 	}
 	names := map[string]string{"bash": "sallyport.bash", "zsh": "_sallyport", "fish": "sallyport.fish", "powershell": "sallyport.ps1"}
 	for shell, name := range names {

@@ -97,7 +97,7 @@ func inOrder(folder string) ([]goModule, error) {
 		}
 		for _, r := range file.Replace {
 			if !ours(r.Old.Path) {
-				return fmt.Errorf("%s replaces %s, which `go install` refuses", name, r.Old.Path)
+				return fmt.Errorf("%s has a replace directive for %s, which `go install` rejects: remove it", name, r.Old.Path)
 			}
 		}
 		for _, r := range file.Require {

@@ -94,11 +94,11 @@ func TestWhatPreventsAReleaseIsSaid(t *testing.T) {
 		change func(*settings)
 		want   string
 	}{
-		"no semantic version":         {func(s *settings) { s.version = "v1.2" }, "no semantic version"},
-		"a tag of a module":           {func(s *settings) { s.version = "v1.2.4-rc.1" }, "tagged already, so choose the next version: cmd/v1.2.4-rc.1"},
+		"no semantic version":         {func(s *settings) { s.version = "v1.2" }, "not a semantic version"},
+		"a tag of a module":           {func(s *settings) { s.version = "v1.2.4-rc.1" }, "already tagged; choose the next version: cmd/v1.2.4-rc.1"},
 		"a changelog without section": {func(s *settings) { s.version = "v2.0.0" }, `CHANGELOG.md has no section "## [2.0.0] - DATE"`},
-		"an empty section":            {func(s *settings) { s.version = "v1.2.2" }, "the section [1.2.2] of CHANGELOG.md is empty"},
-		"a missing key":               {func(s *settings) { s.key = filepath.Join(folder, "none.pem") }, "the key for signatures"},
+		"an empty section":            {func(s *settings) { s.version = "v1.2.2" }, "section [1.2.2] of CHANGELOG.md is empty"},
+		"a missing key":               {func(s *settings) { s.key = filepath.Join(folder, "none.pem") }, "reading the signing key"},
 		"a file that is no key":       {func(s *settings) { s.key = filepath.Join(folder, "CHANGELOG.md") }, "openssl genpkey"},
 		"a tag without a key":         {func(s *settings) { s.tag = true }, "-key FILE"},
 		"no repository":               {func(s *settings) { s.top = t.TempDir() }, "git status"},
@@ -112,13 +112,13 @@ func TestWhatPreventsAReleaseIsSaid(t *testing.T) {
 		})
 	}
 	write("new.txt", "x")
-	if err := s.check(); err == nil || !strings.Contains(err.Error(), "commit or stash what differs from HEAD") {
+	if err := s.check(); err == nil || !strings.Contains(err.Error(), "uncommitted changes: commit or stash them") {
 		t.Errorf("a dirty folder: %v", err)
 	}
-	if err := everything(settings{top: folder, version: "v1.2.3", out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "nothing was made") {
+	if err := everything(settings{top: folder, version: "v1.2.3", out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "no release was made") {
 		t.Errorf("a release of a dirty folder: %v", err)
 	}
-	if err := publish(settings{out: folder, registry: "127.0.0.1:1/x", version: "v1.2.3"}); err == nil || !strings.Contains(err.Error(), "what is published is signed") {
+	if err := publish(settings{out: folder, registry: "127.0.0.1:1/x", version: "v1.2.3"}); err == nil || !strings.Contains(err.Error(), "the release is not signed") {
 		t.Errorf("without a signature: %v", err)
 	}
 }

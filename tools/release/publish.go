@@ -23,10 +23,10 @@ import (
 // may be run again, and refuses a tag that stands for something else.
 func publish(s settings) error {
 	if s.registry == "" {
-		return errors.New("-registry is needed: HOST/PATH")
+		return errors.New("-registry HOST/PATH is required")
 	}
 	if _, err := os.Stat(filepath.Join(s.out, signatureFile)); err != nil {
-		return fmt.Errorf("what is published is signed: run `release all -key FILE` first (%w)", err)
+		return fmt.Errorf("the release is not signed: run `release all -key FILE` first: %w", err)
 	}
 	var options []name.Option
 	if s.plainHTTP {
@@ -70,17 +70,17 @@ func publish(s settings) error {
 		}
 	}
 	if err := remote.WriteIndex(image.Digest(digest.String()), images, with); err != nil {
-		return fmt.Errorf("nothing was tagged, run it again: %w", err)
+		return fmt.Errorf("pushing the image: %w; nothing is tagged yet: run publish again", err)
 	}
 	push := []string{"push", archive, "oci://" + s.registry + "/charts"}
 	if s.plainHTTP {
 		push = append(push, "--plain-http")
 	}
 	if err := s.tool("helm", nil, push...); err != nil {
-		return fmt.Errorf("the image was not tagged, run it again: %w", err)
+		return fmt.Errorf("pushing the chart: %w; the image is not tagged yet: run publish again", err)
 	}
 	if err := remote.Tag(image, images, with); err != nil {
-		return fmt.Errorf("the chart is there and the image not tagged, run it again: %w", err)
+		return fmt.Errorf("tagging the image: %w; only the chart is published: run publish again", err)
 	}
 	fmt.Printf("published %s@%s and %s\n", image, digest, chart)
 	return nil
@@ -88,5 +88,5 @@ func publish(s settings) error {
 
 // taken says that a tag stands for something else.
 func taken(tag name.Tag, there, here v1.Hash) error {
-	return fmt.Errorf("nothing was published: %s is %s there, and %s here; publish another version", tag, there, here)
+	return fmt.Errorf("nothing was published: %s already exists with digest %s instead of %s: choose the next version", tag, there, here)
 }

@@ -133,12 +133,12 @@ func TestProblemsAreSaid(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command":                {nil, "name a command"},
-		"another command":           {[]string{"chart"}, "name a command"},
-		"no folder":                 {[]string{"image", "-version", "v1.0.0"}, "-out is needed"},
-		"a version without its v":   {[]string{"image", "-version", "1.0.0", "-out", t.TempDir()}, "write v1.2.3"},
-		"a version with a flag":     {[]string{"image", "-version", "v1 -X a=b", "-out", t.TempDir()}, "write v1.2.3"},
-		"arguments that are no use": {[]string{"image", "-out", t.TempDir(), "x"}, "no arguments"},
+		"no command":                {nil, "unknown command"},
+		"another command":           {[]string{"chart"}, "unknown command"},
+		"no folder":                 {[]string{"image", "-version", "v1.0.0"}, "-out is required"},
+		"a version without its v":   {[]string{"image", "-version", "1.0.0", "-out", t.TempDir()}, "such as v1.2.3"},
+		"a version with a flag":     {[]string{"image", "-version", "v1 -X a=b", "-out", t.TempDir()}, "such as v1.2.3"},
+		"arguments that are no use": {[]string{"image", "-out", t.TempDir(), "x"}, "there are no arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := run(tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -54,9 +54,9 @@ func (s settings) sign() error {
 func readKey(file string) (*ecdsa.PrivateKey, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("the key for signatures: %w", err)
+		return nil, fmt.Errorf("reading the signing key: %w", err)
 	}
-	problem := fmt.Errorf("%s is no ECDSA key: make one with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE`", file)
+	problem := fmt.Errorf("%s is not an ECDSA private key in PEM: create one with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE`", file)
 	block, _ := pem.Decode(data)
 	if block == nil {
 		return nil, problem

@@ -22,7 +22,7 @@ func (r *rehearsal) blocks(document, mark string, least int) ([]string, error) {
 		out = append(out, script)
 	}
 	if len(out) < least {
-		return nil, fmt.Errorf("%s has %d blocks below %q, and had %d", document, len(out), mark, least)
+		return nil, fmt.Errorf("%s has %d blocks marked %q, want at least %d", document, len(out), mark, least)
 	}
 	return out, nil
 }
@@ -44,7 +44,7 @@ func (r *rehearsal) firstChange(ctx context.Context) error {
 	script = strings.Replace(script, "https://"+library, r.top, 1) + "git status --porcelain\ngit show --stat --format=%s\n"
 	out, err := r.commandWith(ctx, []string{"GIT_PAGER=cat"}, folder, "bash", "-euo", "pipefail", "-c", script)
 	if err == nil && !strings.HasSuffix(strings.TrimSpace(out), "1 file changed, 19 insertions(+)") {
-		err = fmt.Errorf("the change is another than one case:\n%s", out)
+		err = fmt.Errorf("the commit is not exactly one new case:\n%s", out)
 	}
 	return err
 }

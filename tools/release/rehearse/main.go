@@ -139,23 +139,34 @@ func (r *rehearsal) refused(ctx context.Context) error {
 		want string
 		args []string
 	}{
-		{"commit or stash what differs", nil}, // the changelog's new section
-		{"no semantic version", []string{"-version", "v0.1"}},
+		{"uncommitted changes", nil}, // the changelog's new section
+		{"not a semantic version", []string{"-version", "v0.1"}},
 		{`CHANGELOG.md has no section "## [9.9.9]`, []string{"-version", "v9.9.9"}},
-		{"the key for signatures", []string{"-key", filepath.Join(r.tmp, "missing.pem")}},
-		{"is no ECDSA key", []string{"-key", filepath.Join(r.top, "LICENSE")}},
-		{"a release that is tagged is signed", []string{"-tag", "-key", ""}},
+		{"reading the signing key", []string{"-key", filepath.Join(r.tmp, "missing.pem")}},
+		{"is not an ECDSA private key", []string{"-key", filepath.Join(r.top, "LICENSE")}},
+		{"a tagged release is signed", []string{"-tag", "-key", ""}},
 	} {
 		_, err := r.releaseCommand(ctx, "all", append([]string{"-out", r.out}, t.args...)...)
-		if err == nil || !strings.Contains(err.Error(), t.want) {
-			return fmt.Errorf("wanted %q, got: %w", t.want, errors.Join(err, errors.New("(end)")))
+		if err := wantError(err, t.want); err != nil {
+			return err
 		}
 		if entries, _ := os.ReadDir(r.out); len(entries) > 0 {
-			return fmt.Errorf("%q, and yet %d files were made", t.want, len(entries))
+			return fmt.Errorf("%d files were written despite the error %q", len(entries), t.want)
 		}
 	}
 	_, err := r.command(ctx, r.top, "git", "commit", "--quiet", "--all", "--message", "a section for the version, if there is none", "--allow-empty")
 	return err
+}
+
+// wantError returns nil if the error contains the text.
+func wantError(err error, text string) error {
+	switch {
+	case err == nil:
+		return fmt.Errorf("no error, want %q", text)
+	case !strings.Contains(err.Error(), text):
+		return fmt.Errorf("want %q, got %w", text, err)
+	}
+	return nil
 }
 
 func (r *rehearsal) release(ctx context.Context) error {
@@ -163,10 +174,7 @@ func (r *rehearsal) release(ctx context.Context) error {
 		return err
 	}
 	_, err := r.releaseCommand(ctx, "all", "-out", filepath.Join(r.tmp, "twice"))
-	if err == nil || !strings.Contains(err.Error(), "tagged already") {
-		return fmt.Errorf("a version is released twice: %w", err)
-	}
-	return nil
+	return wantError(err, "already tagged")
 }
 
 func (r *rehearsal) again(ctx context.Context) error {
@@ -210,7 +218,7 @@ func main() {
 	}
 	definition, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 	if err == nil && strings.Contains(string(definition), "a-h/templ") {
-		err = fmt.Errorf("an author gets what the console needs:\n%s", definition)
+		err = fmt.Errorf("go.mod of a new project requires what only the console needs:\n%s", definition)
 	}
 	return err
 }
@@ -254,7 +262,7 @@ func (r *rehearsal) says(ctx context.Context, binary string) error {
 	text, err := r.command(ctx, r.tmp, binary, "version", "-o", "json")
 	for _, want := range []string{`"version": "` + r.version + `"`, `"kubernetes": "v1.`, runtime.GOOS + "/" + runtime.GOARCH} {
 		if err == nil && !strings.Contains(text, want) {
-			err = fmt.Errorf("%s does not say %s: %s", filepath.Base(binary), want, text)
+			err = fmt.Errorf("output of %s version does not contain %s: %s", filepath.Base(binary), want, text)
 		}
 	}
 	return err
@@ -286,7 +294,7 @@ func (r *rehearsal) tags(ctx context.Context) error {
 			}
 		}
 		if sums[0] != sums[1] || sums[0] == "" {
-			return fmt.Errorf("%s: the proxy's files have %s, the tag %s has %s", module, sums[0], tag, sums[1])
+			return fmt.Errorf("%s: sums differ: %s in the proxy, but at the tag %s: %s", module, sums[0], tag, sums[1])
 		}
 	}
 	return nil
@@ -303,7 +311,7 @@ func (r *rehearsal) krew(ctx context.Context) error {
 		return err
 	}
 	if sum, _, _ = strings.Cut(sum, " "); !strings.Contains(string(manifest), "/"+r.version+"/"+name+"\n    sha256: "+sum+"\n") {
-		return fmt.Errorf("krew's manifest does not have %s with the sum %s:\n%s", name, sum, manifest)
+		return fmt.Errorf("the manifest for krew does not list %s with sum %s:\n%s", name, sum, manifest)
 	}
 	if _, err := r.command(ctx, r.tmp, "tar", "-xzf", filepath.Join(r.out, name)); err != nil {
 		return err
@@ -319,7 +327,7 @@ func (r *rehearsal) documented(ctx context.Context) error {
 	}
 	kubeconfig := os.Getenv("SALLYPORT_TEST_KUBECONFIG")
 	if kubeconfig == "" {
-		return errors.New("there is no API server: run it with test/lab/shared")
+		return errors.New("no API server: run this program through test/lab/shared")
 	}
 	folder := filepath.Join(r.tmp, "reader")
 	if err := os.MkdirAll(folder, 0o755); err != nil {

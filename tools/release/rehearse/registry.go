@@ -60,18 +60,18 @@ func (r *rehearsal) publish(ctx context.Context) error {
 		return err
 	}
 	r.registry.broken.Store(true)
-	if err := publish(); err == nil || !strings.Contains(err.Error(), "run it again") {
-		return fmt.Errorf("a registry without space: %w", errors.Join(err, errors.New("(end)")))
+	if err := wantError(publish(), "run publish again"); err != nil {
+		return fmt.Errorf("publishing to a registry that rejects charts: %w", err)
 	}
 	if _, err := remote.Head(tag); err == nil {
-		return errors.New("the image can be fetched although the chart was refused")
+		return errors.New("the image is tagged although the registry rejected the chart")
 	}
 	r.registry.broken.Store(false)
 	if err := publish(); err != nil {
 		return err
 	}
 	if err := publish(); err != nil {
-		return fmt.Errorf("for the second time: %w", err)
+		return fmt.Errorf("publishing again: %w", err)
 	}
 	_, err = remote.Head(tag)
 	return err
@@ -92,7 +92,7 @@ func (r *rehearsal) image(context.Context) error {
 		return err
 	}
 	if len(manifest.Manifests) != 2 {
-		return fmt.Errorf("%d architectures", len(manifest.Manifests))
+		return fmt.Errorf("the index has %d architectures", len(manifest.Manifests))
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -108,19 +108,19 @@ func (r *rehearsal) image(context.Context) error {
 			return err
 		}
 		if config.Config.User != "65532:65532" || config.Config.Labels["org.opencontainers.image.version"] != r.version {
-			return fmt.Errorf("%s: %+v", m.Platform, config.Config)
+			return fmt.Errorf("%s: wrong user or version in the configuration: %+v", m.Platform, config.Config)
 		}
 		layers, err := image.Layers()
 		if err != nil || len(layers) != 1 {
-			return fmt.Errorf("%s: %d layers (%w)", m.Platform, len(layers), err)
+			return fmt.Errorf("%s: %d layers, want 1 (%w)", m.Platform, len(layers), err)
 		}
 		if size, err := layers[0].Size(); err != nil || size > pullable {
-			return fmt.Errorf("%s: %d bytes to pull (%w)", m.Platform, size, err)
+			return fmt.Errorf("%s: %d bytes to pull, too many (%w)", m.Platform, size, err)
 		}
 		files := tar.NewReader(mutate.Extract(image))
 		header, err := files.Next()
 		if err != nil || header.Name != "sallyport" {
-			return fmt.Errorf("%s: %+v (%w)", m.Platform, header, err)
+			return fmt.Errorf("%s: the first file is not sallyport: %+v (%w)", m.Platform, header, err)
 		}
 		content, err := io.ReadAll(files)
 		if err != nil {
@@ -128,11 +128,11 @@ func (r *rehearsal) image(context.Context) error {
 		}
 		for _, path := range []string{r.tmp, home + "/"} {
 			if bytes.Contains(content, []byte(path)) {
-				return fmt.Errorf("%s: the binary has the path %s", m.Platform, path)
+				return fmt.Errorf("%s: the binary contains the build path %s", m.Platform, path)
 			}
 		}
 		if next, err := files.Next(); !errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s: there is another file, %+v", m.Platform, next)
+			return fmt.Errorf("%s: the image has a second file, %+v", m.Platform, next)
 		}
 	}
 	return nil
