@@ -58,9 +58,7 @@ func (s *secretCertificates) Run(ctx context.Context, listed func()) error {
 		return err
 	}
 	go func() {
-		select {
-		case <-ctx.Done():
-		case <-s.informer.HasSyncedChecker().Done():
+		if cache.WaitForCacheSync(ctx.Done(), s.informer.HasSynced) {
 			listed()
 		}
 	}()

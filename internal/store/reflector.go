@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,10 +43,12 @@ const Soon = 5 * time.Second
 // objects takes twice the time, here and in the API server, although a plain list takes
 // more memory.
 func Reflector(name string, longest time.Duration, from cache.ListerWatcher, example any, store cache.ReflectorStore) *cache.Reflector {
-	return cache.NewReflectorWithOptions(listing{cache.ToListerWatcherWithContext(from)}, example, store, cache.ReflectorOptions{
-		Name:    name,
-		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 20, Cap: longest},
-	})
+	options := cache.ReflectorOptions{Name: name}
+	// client-go 0.35 lacks this field: there the delay grows from 800 ms up to 30 s.
+	if field := reflect.ValueOf(&options).Elem().FieldByName("Backoff"); field.IsValid() {
+		field.Set(reflect.ValueOf(&wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 20, Cap: longest}))
+	}
+	return cache.NewReflectorWithOptions(listing{cache.ToListerWatcherWithContext(from)}, example, store, options)
 }
 
 // listing is a source that is listed before it is watched.

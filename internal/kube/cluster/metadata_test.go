@@ -37,7 +37,7 @@ func listOf(next string, names ...string) *metav1.PartialObjectMetadataList {
 	for _, name := range names {
 		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{"a": name}, Annotations: map[string]string{"large": strings.Repeat(name, 100)},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:x":{}}`)}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:x":{}}`)}}},
 		}})
 	}
 	return list
