@@ -34,10 +34,14 @@ func inProtobuf(t testing.TB, list *metav1.PartialObjectMetadataList) []byte {
 
 func listOf(next string, names ...string) *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: next, ResourceVersion: "7"}}
+	var managed metav1.FieldsV1
+	if err := managed.UnmarshalJSON([]byte(`{"f:x":{}}`)); err != nil {
+		panic(err)
+	}
 	for _, name := range names {
 		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{"a": name}, Annotations: map[string]string{"large": strings.Repeat(name, 100)},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:x":{}}`)}}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &managed}},
 		}})
 	}
 	return list
