@@ -15,13 +15,15 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/wire/httprequest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // Handler adapts a handler of controller-runtime to an application. It also accepts a
 // *Webhook, as Webhook.WithDefaulter and others create them, and calls only its handler,
-// without RecoverPanic and LogConstructor: a panic is a fault, as always. WithContextFunc
-// needs the HTTP request, which handlers never see; the definition's Validate reports it.
+// without RecoverPanic and LogConstructor: a panic is a fault, as always. Its WithContextFunc
+// gets the HTTP request, whose body has been read; without one, as in a test of the handler
+// alone, the call is a fault.
 //
 // The response decides the request, with these differences:
 //
@@ -45,7 +47,7 @@ func Handler(handler ctrladmission.Handler) admission.Handler {
 			break
 		}
 		if webhook.WithContextFunc != nil {
-			a.problem = errors.New("is a Webhook with WithContextFunc, which needs the HTTP request: use its Handler, and admission.RequestFromContext in it")
+			a.contexts = append(a.contexts, webhook.WithContextFunc)
 		}
 		a.handler = webhook.Handler
 	}
@@ -56,8 +58,9 @@ func Handler(handler ctrladmission.Handler) admission.Handler {
 }
 
 type adapted struct {
-	handler ctrladmission.Handler
-	problem error
+	handler  ctrladmission.Handler
+	contexts []func(context.Context, *http.Request) context.Context
+	problem  error
 }
 
 // Validate implements [admission.Checked].
@@ -67,6 +70,15 @@ func (a *adapted) Validate() error { return a.problem }
 func (a *adapted) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 	if a.problem != nil {
 		return nil, fmt.Errorf("the handler %w", a.problem)
+	}
+	if len(a.contexts) > 0 {
+		from := httprequest.From(ctx)
+		if from == nil {
+			return nil, errors.New("the handler is a Webhook with WithContextFunc, and this call is not part of an HTTP request: serve it, or call its Handler")
+		}
+		for _, add := range a.contexts {
+			ctx = add(ctx, from)
+		}
 	}
 	request := ctrladmission.Request{AdmissionRequest: *req}
 	response := a.handler.Handle(logged(ctx, &request), request)

@@ -4,8 +4,11 @@ package controllerruntime_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/controllerruntime"
 )
@@ -102,10 +106,6 @@ func TestAHandlerWithoutAnythingToCallIsAProblem(t *testing.T) {
 		"nil":                       nil,
 		"a nil webhook":             (*ctrladmission.Webhook)(nil),
 		"a webhook without handler": &ctrladmission.Webhook{},
-		"a webhook that wants the HTTP request": &ctrladmission.Webhook{
-			Handler:         answers(ctrladmission.Allowed("")),
-			WithContextFunc: func(ctx context.Context, _ *http.Request) context.Context { return ctx },
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			adapted := controllerruntime.Handler(handler)
@@ -119,6 +119,58 @@ func TestAHandlerWithoutAnythingToCallIsAProblem(t *testing.T) {
 		})
 	}
 }
+
+func TestAContextFuncGetsTheHTTPRequest(t *testing.T) {
+	type key struct{}
+	inner := &ctrladmission.Webhook{
+		Handler: ctrladmission.HandlerFunc(func(ctx context.Context, _ ctrladmission.Request) ctrladmission.Response {
+			return ctrladmission.Denied(fmt.Sprint(ctx.Value(key{})))
+		}),
+		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context {
+			return context.WithValue(ctx, key{}, fmt.Sprint(ctx.Value(key{}), " then ", r.Header.Get("Traceparent")))
+		},
+	}
+	handler := controllerruntime.Handler(&ctrladmission.Webhook{Handler: inner, WithContextFunc: func(ctx context.Context, r *http.Request) context.Context {
+		return context.WithValue(ctx, key{}, r.URL.Path)
+	}})
+	if _, err := handler.Handle(t.Context(), request()); err == nil || !strings.Contains(err.Error(), "WithContextFunc") {
+		t.Errorf("without an HTTP request: %v", err)
+	}
+
+	rules := admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps"))
+	app, err := sallyport.New("test", sallyport.WithWebhooks(admission.Validating("a.b.example.com", rules, handler, admission.AtPath("/ask"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve, err := app.Handler(controllerruntime.ServingOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ask", strings.NewReader(review(t)))
+	call.Header.Set("Content-Type", "application/json")
+	call.Header.Set("Traceparent", "hunter2")
+	answer := httptest.NewRecorder()
+	serve.ServeHTTP(answer, call)
+	if body := answer.Body.String(); answer.Code != http.StatusOK || !strings.Contains(body, "/ask then hunter2") {
+		t.Errorf("%d %s", answer.Code, body)
+	}
+}
+
+// Defaulters of projects that rely on it keep controller-runtime's option, in its own constructor.
+func TestADefaulterMayRemoveUnknownFields(t *testing.T) {
+	defaulter := ctrladmission.WithDefaulter(clientgoscheme.Scheme, nothing{}, ctrladmission.DefaulterRemoveUnknownOrOmitableFields)
+	answer, err := controllerruntime.Handler(defaulter).Handle(t.Context(), request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if patch, err := json.Marshal(answer.Patch); err != nil || string(patch) != `[{"op":"remove","path":"/unknown"}]` {
+		t.Errorf("%s, %v", patch, err)
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Default(context.Context, *corev1.ConfigMap) error { return nil }
 
 func TestAPanicOfAWebhookIsNotHiddenInARefusal(t *testing.T) {
 	handler := controllerruntime.Handler(&ctrladmission.Webhook{Handler: ctrladmission.HandlerFunc(

@@ -28,11 +28,12 @@ import (
 // Options are the options of controller-runtime's server and further ones.
 type Options struct {
 	// Options mean what they mean to controller-runtime, with these differences: An expired
-	// certificate is rejected like a missing one. ClientCAName is rejected: client
-	// certificates are not checked.
+	// certificate is rejected like a missing one. The file of ClientCAName is reloaded, and a
+	// caller without a certificate of that CA gets 401 instead of no connection, so that
+	// probes of /readyz need none.
 	//
-	// TLSOpts may set GetCertificate, MinVersion, MaxVersion, CipherSuites,
-	// CurvePreferences, and NextProtos without h2 (HTTP/2 is off anyway, unless Serving
+	// TLSOpts may set GetCertificate, MinVersion, MaxVersion, CipherSuites, CurvePreferences,
+	// ClientAuth, ClientCAs, and NextProtos without h2 (HTTP/2 is off anyway, unless Serving
 	// switches it on). TLS 1.2 is the least. Any other field they set is reported as an
 	// error instead of being ignored.
 	//
@@ -70,6 +71,7 @@ type plan struct {
 	serving  serving.Options
 	source   certificate.Source // nil if files or TLSOpts provide the certificate
 	files    certificate.FilesOptions
+	clientCA string // file; empty means that client certificates are not looked at
 }
 
 // plan applies the defaults. The error reports all problems.
@@ -99,8 +101,8 @@ func (o Options) plan() (plan, error) {
 	errs = append(errs, unsupported(config)...)
 	p.serving.ConfigureTLS = configureTLS(config, p.serving.ConfigureTLS)
 	p.serving.HTTP2 = p.serving.HTTP2 && slices.Contains(config.NextProtos, "h2")
-	if o.ClientCAName != "" {
-		errs = append(errs, errors.New("ClientCAName: client certificates are not looked at here: keep controller-runtime's server, or let a NetworkPolicy say who may call"))
+	if o.ClientCAName != "" && p.serving.Authenticate != nil {
+		errs = append(errs, errors.New("ClientCAName: Serving has Authenticate, too: choose one"))
 	}
 
 	directory := o.CertDir
@@ -111,6 +113,9 @@ func (o Options) plan() (plan, error) {
 		CertFile: filepath.Join(directory, orElse(o.CertName, "tls.crt")),
 		KeyFile:  filepath.Join(directory, orElse(o.KeyName, "tls.key")),
 		Logger:   p.serving.Logger,
+	}
+	if o.ClientCAName != "" {
+		p.clientCA = filepath.Join(directory, o.ClientCAName)
 	}
 	switch {
 	case config.GetCertificate != nil && o.Certificate != nil:
@@ -156,10 +161,10 @@ func unsupported(config *tls.Config) []error {
 }
 
 // supported are the fields of a tls.Config that TLSOpts may set.
-var supported = []string{"GetCertificate", "NextProtos", "MinVersion", "MaxVersion", "CipherSuites", "CurvePreferences"}
+var supported = []string{"GetCertificate", "NextProtos", "MinVersion", "MaxVersion", "CipherSuites", "CurvePreferences", "ClientAuth", "ClientCAs"}
 
-// configureTLS returns a func that calls other and then sets versions, ciphers and curves from
-// TLSOpts.
+// configureTLS returns a func that calls other and then sets versions, ciphers, curves and how
+// clients authenticate from TLSOpts.
 func configureTLS(from *tls.Config, other func(*tls.Config)) func(*tls.Config) {
 	return func(to *tls.Config) {
 		if other != nil {
@@ -174,6 +179,10 @@ func configureTLS(from *tls.Config, other func(*tls.Config)) func(*tls.Config) {
 		}
 		if from.CurvePreferences != nil {
 			to.CurvePreferences = from.CurvePreferences
+		}
+		to.ClientAuth = max(to.ClientAuth, from.ClientAuth)
+		if from.ClientCAs != nil {
+			to.ClientCAs = from.ClientCAs
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -27,7 +28,7 @@ import (
 // or [NewServer].
 //
 // Webhooks may be registered at any time, and are served from then on. Their paths are
-// compared exactly, and accept only POST. Other handlers of the WebhookMux are served too.
+// compared exactly. Other handlers of the WebhookMux are served too.
 type Server struct {
 	plan    plan
 	problem error // of the options; returned by Start
@@ -105,17 +106,25 @@ func (s *Server) Register(path string, hook http.Handler) {
 		s.paths = append(s.paths, path)
 		return
 	}
-	if err := s.listener.Handle(serving.Route{Path: path, Answer: s.answer, Flow: wire.AdmissionFlow}); err != nil {
+	if err := s.listener.Handle(s.route(path)); err != nil {
 		s.unserved = errors.Join(s.unserved, err)
 		s.plan.serving.Logger.Error("a webhook that is registered cannot be served", slog.Any("error", err))
 	}
+}
+
+// route returns the route of a webhook. It is for any method, because handlers of controller-runtime get all of them.
+func (s *Server) route(path string) serving.Route {
+	return serving.Route{Path: path, AnyMethod: true, Answer: s.answer, Flow: wire.AdmissionFlow}
 }
 
 // answer serves a call with the mux. Its handlers may step aside while they wait, see
 // admission.WithAside.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
 	r := call.Request.WithContext(admission.WithAside(ctx, call.Aside))
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
+	r.Body, r.ContentLength = http.NoBody, int64(len(call.Body))
+	if len(call.Body) > 0 {
+		r.Body = io.NopCloser(bytes.NewReader(call.Body))
+	}
 	s.mux.ServeHTTP(w, r)
 }
 
@@ -142,12 +151,22 @@ func (s *Server) Start(ctx context.Context) error {
 		err = host.Server().Listen(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("webhook server: %w", err)
+		return startError(err)
 	}
 	s.enter(stateServing, host.Ready)
 	defer s.enter(stateEnding, nil)
 	defer context.AfterFunc(ctx, func() { s.enter(stateEnding, nil) })()
 	return host.Run(ctx)
+}
+
+// startError keeps the type of an error about a file: os.IsNotExist and os.IsPermission, by which projects tell a
+// certificate that is not there yet, see through no other error.
+func startError(err error) error {
+	var about *fs.PathError
+	if errors.As(err, &about) {
+		return &fs.PathError{Op: "webhook server: " + about.Op, Path: about.Path, Err: about.Err}
+	}
+	return fmt.Errorf("webhook server: %w", err)
 }
 
 // build creates the listener. Done unregisters its metrics.
@@ -167,11 +186,17 @@ func (s *Server) build() (host *hosting.Host, done func(), err error) {
 		options.Serving.Registry = own
 	}
 	options.Serving.Routes, options.Serving.Others = nil, s.other
+	if s.plan.clientCA != "" {
+		settings := serving.AuthenticationSettings{ClientCAFile: s.plan.clientCA}
+		if options.Callers, err = hosting.ClientCA(&settings, options.Logger, options.Serving.Registry); err != nil {
+			return nil, nil, err
+		}
+	}
 	// Concurrent registrations wait for the listener.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, path := range s.paths {
-		options.Serving.Routes = append(options.Serving.Routes, serving.Route{Path: path, Answer: s.answer, Flow: wire.AdmissionFlow})
+		options.Serving.Routes = append(options.Serving.Routes, s.route(path))
 	}
 	if host, err = hosting.New(options); err != nil {
 		return nil, nil, err

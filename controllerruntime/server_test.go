@@ -38,6 +38,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/controllerruntime"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
+	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
@@ -216,7 +217,7 @@ func TestAServerServesWhatWasRegistered(t *testing.T) {
 		{"a handler of any other kind gets the body", http.MethodPost, "/convert", "hello", 200, "hello"},
 		{"a path that nobody registered is unknown", http.MethodPost, "/other", "", 404, ""},
 		{"a path below another is unknown", http.MethodPost, "/mutate/x", "", 404, ""},
-		{"GET is for no webhook", http.MethodGet, "/convert", "", 405, ""},
+		{"a handler gets any method", http.MethodGet, "/convert", "", 200, ""},
 		{"a body that is too large is refused", http.MethodPost, "/convert", strings.Repeat("x", 9<<20), 413, ""},
 		{"the server is alive", http.MethodGet, "/livez", "", 200, "ok"},
 		{"the server is ready", http.MethodGet, "/readyz", "", 200, "ok"},
@@ -438,7 +439,8 @@ func TestHandlersOnTheMuxAreServed(t *testing.T) {
 		{http.MethodGet, "/files/a", "", "file /files/a", 200},
 		{http.MethodPut, "/files/a", "x", "", 404},
 		{http.MethodPut, "/token", "hello", "PUT hello <nil>", 200},
-		{http.MethodGet, "/mutate", "", "POST", 405},
+		{http.MethodGet, "/mutate", "", "request body is empty", 200},
+		{http.MethodPost, "/mutate", "{", "unexpected end of JSON input", 200},
 		{http.MethodGet, "/nothing", "", "", 404},
 	} {
 		code, body, _ := r.call(t, tc.method, tc.path, tc.body)
@@ -489,16 +491,13 @@ func TestProblemsAreNamed(t *testing.T) {
 	}{
 		"files that are missing":        {webhook.Options{CertDir: t.TempDir()}, "/a", false, "tls.crt"},
 		"a certificate of another name": {webhook.Options{CertDir: directory, CertName: "other.crt"}, "/a", false, "other.crt"},
-		"client certificates":           {webhook.Options{CertDir: directory, ClientCAName: "ca.crt"}, "/a", true, "ClientCAName"},
+		"a client CA that is missing":   {webhook.Options{CertDir: directory, ClientCAName: "ca.crt"}, "/a", false, "ca.crt"},
 		"a TLS option that would be ignored": {webhook.Options{CertDir: directory, TLSOpts: []func(*tls.Config){
 			func(c *tls.Config) { c.SessionTicketsDisabled = true },
 		}}, "/a", true, "SessionTicketsDisabled"},
 		"versions without those that are safe": {webhook.Options{CertDir: directory, TLSOpts: []func(*tls.Config){
 			func(c *tls.Config) { c.MaxVersion = tls.VersionTLS11 },
 		}}, "/a", true, "MaxVersion"},
-		"client certificates by TLS options": {webhook.Options{CertDir: directory, TLSOpts: []func(*tls.Config){
-			func(c *tls.Config) { c.ClientAuth = tls.RequireAndVerifyClientCert },
-		}}, "/a", true, "ClientAuth"},
 		"an invalid port":              {webhook.Options{CertDir: directory, Port: 70000}, "/a", true, "70000"},
 		"a path that the server takes": {webhook.Options{CertDir: directory}, "/readyz", false, "/readyz"},
 		"a pattern instead of a path":  {webhook.Options{CertDir: directory}, "POST /a", false, "POST /a"},
@@ -524,6 +523,98 @@ func TestProblemsAreNamed(t *testing.T) {
 	}}})
 	if err == nil || !strings.Contains(err.Error(), "choose one") {
 		t.Errorf("two certificates: %v", err)
+	}
+}
+
+// Projects wait for a certificate by os.IsNotExist, which does not see through wrapped errors.
+func TestAFileThatIsMissingIsToldByItsError(t *testing.T) {
+	directory, _ := certificates(t)
+	for name, options := range map[string]webhook.Options{
+		"certificate": {CertDir: t.TempDir()},
+		"client CA":   {CertDir: directory, ClientCAName: "ca.crt"},
+	} {
+		options.Host, options.Port = "127.0.0.1", freeport.For(t)
+		if err := controllerruntime.NewServer(options).Start(t.Context()); !os.IsNotExist(err) || !strings.HasPrefix(err.Error(), "webhook server: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCallersHaveACertificateOfTheClientCA(t *testing.T) {
+	given, roots := options(t)
+	given.ClientCAName = "tls.crt"
+	server := controllerruntime.NewServer(given)
+	server.Register("/mutate", welcome())
+	r := start(t, server, given.Port, roots)
+	if code, body, _ := r.call(t, http.MethodPost, "/mutate", review(t)); code != http.StatusUnauthorized {
+		t.Errorf("without a certificate: %d %s", code, body)
+	}
+	if code, body, _ := r.call(t, http.MethodGet, "/readyz", ""); code != http.StatusOK {
+		t.Errorf("a probe: %d %s", code, body)
+	}
+	own, err := tls.LoadX509KeyPair(filepath.Join(given.CertDir, "tls.crt"), filepath.Join(given.CertDir, "tls.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := r.client.Transport.(*http.Transport)
+	transport.CloseIdleConnections()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}
+	if code, body, _ := r.call(t, http.MethodPost, "/mutate", review(t)); code != http.StatusOK || !strings.Contains(body, "welcome") {
+		t.Errorf("with a certificate: %d %s", code, body)
+	}
+
+	_, err = controllerruntime.New(controllerruntime.Options{Options: given, Serving: &serving.Options{Authenticate: func(*http.Request) error { return nil }}})
+	if err == nil || !strings.Contains(err.Error(), "choose one") {
+		t.Errorf("two ways to authenticate: %v", err)
+	}
+}
+
+func TestTLSOptionsMayRequireCertificatesOfClients(t *testing.T) {
+	server, port, roots := quick(t, func(o *controllerruntime.Options) {
+		o.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool() }}
+	})
+	server.Register("/mutate", welcome())
+	r := start(t, server, port, roots)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/mutate", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, err := r.client.Do(request); err == nil {
+		_ = response.Body.Close()
+		t.Errorf("without a certificate: %s", response.Status)
+	}
+}
+
+// A handler may send a part of its answer before the rest.
+func TestHandlersMayFlush(t *testing.T) {
+	server, port, roots := quick(t, nil)
+	read := make(chan struct{})
+	server.Register("/parts", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "first")
+		w.(http.Flusher).Flush()
+		select {
+		case <-read:
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, "second")
+	}))
+	r := start(t, server, port, roots)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/parts", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	part := make([]byte, len("first"))
+	if _, err := io.ReadFull(response.Body, part); err != nil || string(part) != "first" {
+		t.Errorf("%q, %v", part, err)
+	}
+	close(read)
+	if rest, err := io.ReadAll(response.Body); err != nil || string(rest) != "second" {
+		t.Errorf("%q, %v", rest, err)
 	}
 }
 

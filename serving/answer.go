@@ -54,6 +54,14 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
+// Flush implements [http.Flusher].
+func (a *answer) Flush() {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	_ = http.NewResponseController(a.ResponseWriter).Flush() // net/http's writers can
+}
+
 // flow is the name of the request's flow.
 func (a *answer) flow() string {
 	if a.to.Flow != nil {

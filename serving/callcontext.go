@@ -4,8 +4,11 @@ package serving
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
+
+	"github.com/sallyport-io/sallyport/internal/wire/httprequest"
 )
 
 // callContext is a cheaper [context.WithDeadline]: it creates timer and channel when Done
@@ -15,6 +18,7 @@ import (
 type callContext struct {
 	parent   context.Context
 	deadline time.Time
+	request  *http.Request // of which the call is part
 
 	mu     sync.Mutex
 	waited context.Context // set once Done is called
@@ -81,6 +85,9 @@ func (c *callContext) errLocked() error {
 // Value implements [context.Context]. Derived contexts look up their cancelable parent by a
 // value, after calling Done.
 func (c *callContext) Value(key any) any {
+	if key == (httprequest.Key{}) {
+		return c.request
+	}
 	c.mu.Lock()
 	waited := c.waited
 	c.mu.Unlock()

@@ -26,7 +26,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		if to := s.find(path); to != nil {
 			s.review(a, s.withoutSegment(r, to), to)
 		} else if handler := s.other(r); handler != nil {
-			s.review(a, r, &route{Route: Route{Path: otherPaths, Handler: handler}, durations: s.otherDurations, anyMethod: true})
+			s.review(a, r, &route{Route: Route{Path: otherPaths, Handler: handler, AnyMethod: true}, durations: s.otherDurations})
 		} else {
 			s.refuse(a, unknownPath)
 		}
@@ -45,7 +45,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	arrived := time.Now()
 	defer s.finish(a, r, to, arrived)
 
-	if r.Method != http.MethodPost && !to.anyMethod {
+	if r.Method != http.MethodPost && !to.AnyMethod {
 		s.refuse(a, notPost)
 		return
 	}
@@ -58,6 +58,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	ctx := withDeadline(r.Context(), arrived.Add(budget))
 	defer ctx.end()
 	r = r.WithContext(ctx)
+	ctx.request = r
 	// Before the body is read, so that unauthorized callers cost nothing.
 	if refused := s.authenticate(r, to); refused != nil {
 		s.refuse(a, refused)

@@ -18,7 +18,11 @@ type Route struct {
 	// Path is compared exactly, e.g. "/apply-poddefault".
 	Path string
 
-	// Answer handles POST requests whose body has been read. The context ends at the
+	// AnyMethod accepts requests other than POST, which get 405 otherwise. It is for handlers
+	// that answer more than reviews.
+	AnyMethod bool
+
+	// Answer handles requests whose body has been read. The context ends at the
 	// caller's deadline minus a margin. Exactly one of Answer and Handler must be set.
 	Answer func(ctx context.Context, w http.ResponseWriter, call Call)
 	// Handler is an http.Handler instead of Answer. The body of its requests is in memory
@@ -61,7 +65,6 @@ func (c Call) Aside(ctx context.Context, wait func()) bool { return c.answer.lea
 type route struct {
 	Route
 	durations durations
-	anyMethod bool // accepts methods other than POST
 }
 
 // otherPaths is the metric label of the paths of Options.Others.
