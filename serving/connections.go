@@ -56,6 +56,7 @@ type connection struct {
 	used    bool   // a request was answered on it
 	reviews bool   // an API server sends reviews on it
 	since   uint64 // when it became idle: greater is later
+	call    call   // the latest; none while it is idle
 }
 
 func newConnections(limit int, evicted prometheus.Counter, bodies *bodies) *connections {
@@ -147,15 +148,17 @@ func (c *connections) unqueues(conn net.Conn) {
 // works undoes waitsFor.
 func (c *connections) works(ctx context.Context) { c.stateChanged(connOf(ctx), http.StateActive) }
 
-// carries marks the connection of a request as one on which an API server sends reviews.
-func (c *connections) carries(r *http.Request) {
-	if !strings.HasPrefix(r.UserAgent(), apiServerAgent) {
-		return
-	}
+// carries notes the call of a request, and marks its connection as one on which an API server sends
+// reviews.
+func (c *connections) carries(r *http.Request, is call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element, known := c.open[below(connOf(r.Context()))]; known {
 		carrier := element.Value.(*connection)
+		carrier.call = is
+		if !strings.HasPrefix(r.UserAgent(), apiServerAgent) {
+			return
+		}
 		waiting := carrier.waiting
 		carrier.set(false)
 		carrier.reviews = true
@@ -191,6 +194,7 @@ func (c *connections) add(conn net.Conn) {
 func (c *connections) waits(element *list.Element) {
 	waiting := element.Value.(*connection)
 	waiting.set(true)
+	waiting.call = call{}
 	c.now++
 	waiting.since = c.now
 	waiting.peer.byAge.MoveToBack(element)

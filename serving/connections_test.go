@@ -79,7 +79,7 @@ func TestEviction(t *testing.T) {
 				if conn := &conns[step.conn]; step.state == review {
 					r := httptest.NewRequestWithContext(withConn(t.Context(), conn), http.MethodPost, "/", nil)
 					r.Header.Set("User-Agent", apiServerAgent)
-					table.carries(r)
+					table.carries(r, call{})
 				} else {
 					table.stateChanged(conn, step.state)
 				}

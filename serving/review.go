@@ -65,7 +65,7 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 		return
 	}
 	// After authentication, so that unauthorized callers cannot keep connections or fill traces.
-	s.connections.carries(r)
+	s.connections.carries(r, call{path: to.Path, deadline: ctx.deadline})
 	if s.options.Tracer != nil {
 		r = s.beginSpan(a, r, to, arrived)
 	}

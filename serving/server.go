@@ -198,6 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	failed := make(chan error, 2)
 	group.Go(func() { s.health.waitForGate(s.closed) })
+	group.Go(func() { s.reportOverdue(s.closed) })
 	fresh := &freshListener{
 		Listener: s.listener, idle: s.options.IdleTimeout, header: s.options.ReadHeaderTimeout,
 		handshake: max(minHandshakeTime, s.options.ReadHeaderTimeout),
