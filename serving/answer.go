@@ -4,11 +4,14 @@ package serving
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/sallyport-io/sallyport/serving/internal/places"
 )
 
 // answer is the response writer of a call. It records the status, and releases what the
@@ -28,7 +31,7 @@ type answer struct {
 
 	mu sync.Mutex
 	// place is the request's place among the active reviews, if it has one.
-	place place
+	place places.Place
 	// done is set once the request needs no place any more.
 	done bool
 }
@@ -72,16 +75,19 @@ func (a *answer) flow() string {
 	return a.to.Path
 }
 
-// takePlace waits for a place. See places.
+// takePlace waits for a place. See [places.Places].
 func (a *answer) takePlace(ctx context.Context, until time.Time, before bool) *refusal {
-	taken, refused := a.server.places.take(ctx, until, a.flow, before)
-	if refused != nil {
-		return refused
+	taken, err := a.server.places.Take(ctx, until, a.flow, before)
+	switch {
+	case errors.Is(err, places.ErrFull):
+		return fullLine
+	case err != nil:
+		return busyReviews
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.done {
-		taken.give()
+		taken.Give()
 	} else {
 		a.place = taken
 	}
@@ -99,11 +105,11 @@ func (a *answer) givePlace() {
 // lendPlace releases the place and reports whether the request had one.
 func (a *answer) lendPlace() bool {
 	lent := a.place
-	a.place = place{}
-	if lent.places != nil {
-		lent.give()
+	a.place = places.Place{}
+	if lent.Taken() {
+		lent.Give()
 	}
-	return lent.places != nil
+	return lent.Taken()
 }
 
 // leave implements [Call.Aside].

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sallyport-io/sallyport/serving/internal/places"
 )
 
 // leaving waits aside until released, and reports whether it got a place again.
@@ -40,24 +42,24 @@ func TestWhoWaitsAsideHoldsUpNobody(t *testing.T) {
 		c.reply().expect(t, 200, "back")
 	}
 	h.post("/echo", "hello").expect(t, 200, "hello")
-	if n := h.places.atWork(); n != 0 {
+	if n := h.places.AtWork(); n != 0 {
 		t.Errorf("%d places are taken for good", n)
 	}
 }
 
 func TestWhoFindsNoPlaceAfterwardsIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{places: newPlaces(1, 1)}
+		s := &Server{places: places.New(1, 1)}
 		a := &answer{server: s, to: &route{}}
 		ctx := withDeadline(t.Context(), time.Now().Add(time.Minute))
 		defer ctx.end()
 		a.takePlace(ctx, time.Now(), false)
-		var other place
-		if a.leave(ctx, func() { other, _ = s.places.take(ctx, time.Now(), a.flow, false) }) {
+		var other places.Place
+		if a.leave(ctx, func() { other, _ = s.places.Take(ctx, time.Now(), a.flow, false) }) {
 			t.Error("two have the one place")
 		}
-		other.give()
-		if a.givePlace(); s.places.atWork() != 0 {
+		other.Give()
+		if a.givePlace(); s.places.AtWork() != 0 {
 			t.Error("a place was given back that was not its own, or not given")
 		}
 	})
@@ -65,25 +67,25 @@ func TestWhoFindsNoPlaceAfterwardsIsTold(t *testing.T) {
 
 func TestSeveralWaitAsideForOneReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{places: newPlaces(2, 1)}
+		s := &Server{places: places.New(2, 1)}
 		a := &answer{server: s, to: &route{}}
 		a.takePlace(t.Context(), time.Now(), false)
 		for range 3 {
 			go a.leave(context.WithoutCancel(t.Context()), func() { time.Sleep(time.Second) })
 		}
 		synctest.Wait()
-		if n := s.places.atWork(); n != 0 {
+		if n := s.places.AtWork(); n != 0 {
 			t.Errorf("%d places are taken while all wait", n)
 		}
 		time.Sleep(2 * time.Second)
-		if n := s.places.atWork(); n != 1 {
+		if n := s.places.AtWork(); n != 1 {
 			t.Errorf("%d places are taken afterwards, want the review's one", n)
 		}
 		go a.leave(t.Context(), func() { time.Sleep(time.Second) })
 		synctest.Wait()
 		a.givePlace() // the answer is sent; waiting aside does not delay it
 		time.Sleep(2 * time.Second)
-		if n := s.places.atWork(); n != 0 {
+		if n := s.places.AtWork(); n != 0 {
 			t.Errorf("%d places are taken when all is over", n)
 		}
 	})

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+package places
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"strconv"
 	"sync"
 	"testing"
@@ -13,12 +11,15 @@ import (
 	"time"
 )
 
+// reasons are the labels of refusals in metrics.
+var reasons = map[error]string{ErrFull: "waiting", ErrBusy: "concurrency"}
+
 // of is the name of a flow.
 func of(name string) func() string { return func() string { return name } }
 
 // lines are places with their waiters.
 type lines struct {
-	*places
+	*Places
 	t   *testing.T
 	mu  sync.Mutex
 	got []string // who has got a place, in that order
@@ -31,14 +32,14 @@ func (l *lines) note(who string) {
 }
 
 // wants requests a place for a flow, for a minute.
-func (l *lines) wants(flow, who string) (given *place) {
-	given = &place{}
+func (l *lines) wants(flow, who string) (given *Place) {
+	given = &Place{}
 	go func() {
-		var refused *refusal
-		if *given, refused = l.take(l.t.Context(), time.Now().Add(time.Minute), of(flow), false); refused == nil {
+		var refused error
+		if *given, refused = l.Take(l.t.Context(), time.Now().Add(time.Minute), of(flow), false); refused == nil {
 			l.note(who)
 		} else {
-			l.note(who + ": " + refused.reason)
+			l.note(who + ": " + reasons[refused])
 		}
 	}()
 	synctest.Wait()
@@ -70,9 +71,9 @@ func TestPlaces(t *testing.T) {
 			second := l.wants("a", "2")
 			l.wants("a", "3")
 			l.expect("1")
-			first.give()
+			first.Give()
 			l.expect("1", "2")
-			second.give()
+			second.Give()
 			l.expect("1", "2", "3")
 		}},
 		"flows take turns, however long their lines are": {1, 10, func(l *lines) {
@@ -82,8 +83,8 @@ func TestPlaces(t *testing.T) {
 			l.wants("a", "a3")
 			b1 := l.wants("b", "b1")
 			c1 := l.wants("c", "c1")
-			for _, given := range []*place{held, a1, b1, c1} {
-				given.give()
+			for _, given := range []*Place{held, a1, b1, c1} {
+				given.Give()
 				synctest.Wait()
 			}
 			l.expect("a0", "a1", "b1", "c1", "a2")
@@ -100,16 +101,16 @@ func TestPlaces(t *testing.T) {
 			l.expect("a0", "a1", "a2", "a3", "b0", "b1", "c0", "c1")
 		}},
 		"who has half of them gets one only for one that it gives back": {8, 10, func(l *lines) {
-			var given []*place
+			var given []*Place
 			for i := range 6 {
 				given = append(given, l.wants("a", "a"+strconv.Itoa(i)))
 			}
 			b := l.wants("b", "b0")
-			b.give()
+			b.Give()
 			l.expect("a0", "a1", "a2", "a3", "b0")
-			given[0].give() // was not asked for its flow
+			given[0].Give() // was not asked for its flow
 			l.expect("a0", "a1", "a2", "a3", "b0", "a4")
-			given[3].give() // was
+			given[3].Give() // was
 			l.expect("a0", "a1", "a2", "a3", "b0", "a4", "a5")
 		}},
 		"a full line has no room for one more of its flow": {1, 2, func(l *lines) {
@@ -131,7 +132,7 @@ func TestPlaces(t *testing.T) {
 			l.expect("a0", "a3: waiting", "a2: waiting")
 			l.wants("e", "e1")
 			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting") // at most one place each
-			held.give()
+			held.Give()
 			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting", "b1")
 		}},
 		"who waits gives up in time, and its place in line is gone": {1, 1, func(l *lines) {
@@ -146,22 +147,22 @@ func TestPlaces(t *testing.T) {
 			held := l.wants("a", "a0")
 			l.wants("a", "a1")
 			go func() {
-				if _, refused := l.take(l.t.Context(), time.Now().Add(time.Minute), of("a"), true); refused == nil {
+				if _, refused := l.Take(l.t.Context(), time.Now().Add(time.Minute), of("a"), true); refused == nil {
 					l.note("back")
 				}
 			}()
 			synctest.Wait()
-			held.give()
+			held.Give()
 			l.expect("a0", "back")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &lines{places: newPlaces(test.places, test.line), t: t}
+				l := &lines{Places: New(test.places, test.line), t: t}
 				test.run(l)
 				time.Sleep(time.Hour) // all who wait give up
 				synctest.Wait()
-				if n := l.inLine(); n != 0 {
+				if n := l.InLine(); n != 0 {
 					t.Errorf("%d wait for ever", n)
 				}
 			})
@@ -170,62 +171,28 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestWhoWaitsForAPlaceGivesUpWithItsContext(t *testing.T) {
-	p := newPlaces(1, 1)
+	p := New(1, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	held, _ := p.take(ctx, time.Now(), of("a"), false)
+	held, _ := p.Take(ctx, time.Now(), of("a"), false)
 	cancel()
-	if _, refused := p.take(ctx, time.Now().Add(time.Hour), of("a"), false); refused == nil {
+	if _, refused := p.Take(ctx, time.Now().Add(time.Hour), of("a"), false); refused == nil {
 		t.Error("two have the one place")
 	}
-	held.give()
-	if len(p.flows) != 0 || p.atWork() != 0 || p.inLine() != 0 {
-		t.Errorf("%d flows are not forgotten, %d at work, %d in line", len(p.flows), p.atWork(), p.inLine())
+	held.Give()
+	if len(p.flows) != 0 || p.AtWork() != 0 || p.InLine() != 0 {
+		t.Errorf("%d flows are not forgotten, %d at work, %d in line", len(p.flows), p.AtWork(), p.InLine())
 	}
 }
 
 func TestNobodyIsAskedForItsFlowWhileThereIsRoom(t *testing.T) {
-	p := newPlaces(8, 1)
+	p := New(8, 1)
 	for range 2 {
-		if _, refused := p.take(t.Context(), time.Now(), func() string { t.Error("asked"); return "" }, false); refused != nil {
-			t.Error(refused.text)
+		if _, refused := p.Take(t.Context(), time.Now(), func() string { t.Error("asked"); return "" }, false); refused != nil {
+			t.Error(refused)
 		}
 	}
 	asked := false
-	if _, refused := p.take(t.Context(), time.Now(), func() string { asked = true; return "" }, false); refused != nil || !asked {
+	if _, refused := p.Take(t.Context(), time.Now(), func() string { asked = true; return "" }, false); refused != nil || !asked {
 		t.Error("was not asked though a quarter is taken")
 	}
-}
-
-// Slow reviews of ten tenants in one namespace do not delay a review of another.
-func TestSlowReviewsOfOneFlowHoldUpNoOther(t *testing.T) {
-	bubble(t, func(o *Options) {
-		o.MaxConcurrentReviews, o.MaxWaitingReviews = 8, 1000
-		o.Routes = []Route{{
-			Path: "/",
-			Flow: func(body []byte) string { return string(body[:1]) },
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				if body[0] == 'a' {
-					select {
-					case <-time.After(5 * time.Second):
-					case <-r.Context().Done():
-					}
-				}
-				_, _ = w.Write(body)
-			}),
-		}}
-	}, func(t *testing.T, h *harness) {
-		const request = "POST /?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"
-		for range 100 {
-			h.dial().send(request + "a")
-		}
-		synctest.Wait()
-		began := time.Now()
-		for range 50 {
-			h.post("/", "b").expect(t, 200, "b")
-		}
-		if took := time.Since(began); took != 0 {
-			t.Errorf("50 reviews of another flow took %s of waiting", took)
-		}
-	})
 }

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serving
+// Package places limits how many calls are at work, and shares the places fairly.
+package places
 
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
-// places limits the number of active handlers, and shares them fairly between flows, such
+var (
+	// ErrFull means that the queue has no room.
+	ErrFull = errors.New("too many queued reviews")
+	// ErrBusy means that no place became free in time.
+	ErrBusy = errors.New("too many concurrent reviews")
+)
+
+// Places limits the number of active handlers, and shares them fairly between flows, such
 // as the reviews of one namespace. A request without a place waits in the queue of its
 // flow, and free places go to the queues in turn. So the reviews of a flow wait for each
 // other, and hardly for those of other flows.
@@ -18,7 +27,7 @@ import (
 // of another flow should not wait for a slow review. Determining a flow takes time, so
 // while less than a quarter of the places are taken it is not determined, and such reviews
 // count towards every flow.
-type places struct {
+type Places struct {
 	limit     int // at work
 	ofFlow    int // at work, of one flow
 	unasked   int // active, with undetermined flow
@@ -49,25 +58,26 @@ type waiter struct {
 	got    bool
 }
 
-func newPlaces(limit, maxInLine int) *places {
-	return &places{limit: limit, ofFlow: (limit + 1) / 2, unasked: limit / 4, maxInLine: maxInLine, flows: map[string]*flow{}}
+// New returns places for limit calls at work, and a queue of maxInLine others.
+func New(limit, maxInLine int) *Places {
+	return &Places{limit: limit, ofFlow: (limit + 1) / 2, unasked: limit / 4, maxInLine: maxInLine, flows: map[string]*flow{}}
 }
 
-// place is a taken place, to be released.
-type place struct {
-	places *places
+// Place is a taken place, to be released.
+type Place struct {
+	places *Places
 	flow   *flow // nil if undetermined
 }
 
-// take takes a place. It waits until the given time at most, and no longer than ctx lasts.
+// Take takes a place. It waits until the given time at most, and no longer than ctx lasts.
 // The flow is determined only if it matters. A request that had a place before goes to the
-// front of the queue, however long that is.
-func (p *places) take(ctx context.Context, until time.Time, name func() string, before bool) (place, *refusal) {
+// front of the queue, however long that is. The error is [ErrFull] or [ErrBusy].
+func (p *Places) Take(ctx context.Context, until time.Time, name func() string, before bool) (Place, error) {
 	p.mu.Lock()
 	if p.taken < p.unasked { // then no request waits
 		p.taken++
 		p.mu.Unlock()
-		return place{places: p}, nil
+		return Place{places: p}, nil
 	}
 	p.mu.Unlock()
 	named := name()
@@ -81,12 +91,12 @@ func (p *places) take(ctx context.Context, until time.Time, name func() string, 
 	if f.line.Len() == 0 && p.mayHave(f) {
 		p.assign(f)
 		p.mu.Unlock()
-		return place{p, f}, nil
+		return Place{p, f}, nil
 	}
 	if !before && p.waiting >= p.maxInLine && !p.sendAwayFor(f) {
 		p.forget(f)
 		p.mu.Unlock()
-		return place{}, fullLine
+		return Place{}, ErrFull
 	}
 	w := p.enqueue(f, before)
 	p.mu.Unlock()
@@ -102,18 +112,21 @@ func (p *places) take(ctx context.Context, until time.Time, name func() string, 
 	defer p.mu.Unlock()
 	switch {
 	case w.got:
-		return place{p, f}, nil
+		return Place{p, f}, nil
 	case w.place == nil:
-		return place{}, fullLine
+		return Place{}, ErrFull
 	default:
 		p.leaveLine(w)
 		p.forget(f)
-		return place{}, busyReviews
+		return Place{}, ErrBusy
 	}
 }
 
-// give releases a place to the flow whose turn it is.
-func (held place) give() {
+// Taken reports whether there is a place to give back.
+func (held Place) Taken() bool { return held.places != nil }
+
+// Give releases a place to the flow whose turn it is.
+func (held Place) Give() {
 	p := held.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,17 +154,17 @@ func (held place) give() {
 
 // mayHave reports whether the flow may have one more place. Reviews with undetermined flow
 // may belong to it.
-func (p *places) mayHave(f *flow) bool {
+func (p *Places) mayHave(f *flow) bool {
 	return p.taken < p.limit && f.taken+p.taken-p.asked < p.ofFlow
 }
 
-func (p *places) assign(f *flow) {
+func (p *Places) assign(f *flow) {
 	p.taken++
 	p.asked++
 	f.taken++
 }
 
-func (p *places) enqueue(f *flow, before bool) *waiter {
+func (p *Places) enqueue(f *flow, before bool) *waiter {
 	w := &waiter{flow: f, called: make(chan struct{})}
 	if before {
 		w.place = f.line.PushFront(w)
@@ -165,7 +178,7 @@ func (p *places) enqueue(f *flow, before bool) *waiter {
 	return w
 }
 
-func (p *places) leaveLine(w *waiter) {
+func (p *Places) leaveLine(w *waiter) {
 	w.flow.line.Remove(w.place)
 	w.place = nil
 	p.waiting--
@@ -177,7 +190,7 @@ func (p *places) leaveLine(w *waiter) {
 
 // sendAwayFor makes room in the queue for a request of the flow by refusing the last one of
 // the longest queue. It returns false if no queue is longer than the flow's would be.
-func (p *places) sendAwayFor(f *flow) bool {
+func (p *Places) sendAwayFor(f *flow) bool {
 	var longest *flow
 	length := f.line.Len() + 1 // the flow's future length
 	for element := p.turns.Front(); element != nil; element = element.Next() {
@@ -196,20 +209,21 @@ func (p *places) sendAwayFor(f *flow) bool {
 }
 
 // forget deletes a flow that is no longer used.
-func (p *places) forget(f *flow) {
+func (p *Places) forget(f *flow) {
 	if f.taken == 0 && f.line.Len() == 0 {
 		delete(p.flows, f.name)
 	}
 }
 
-// atWork and inLine are the values of metrics.
-func (p *places) atWork() int {
+// AtWork is how many places are taken.
+func (p *Places) AtWork() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.taken
 }
 
-func (p *places) inLine() int {
+// InLine is how many calls wait for a place.
+func (p *Places) InLine() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waiting
