@@ -89,6 +89,8 @@ browser_tests = ./cmd/test/e2e/console
 no_browser = [ -n "$$($(browser))" ] || echo "The pages of the console were NOT tried: there is no browser. Install one (Debian: apt-get install chromium), or set SALLYPORT_BROWSER to the path of a chromium."
 # Runs a command with one API server for those tests that need none of their own.
 shared = $(GO) run ./test/lab/shared
+# It takes a quarter of an hour, and history that a shallow clone lacks: `make upgrade` and `make nightly` run it.
+upgrading = UpgradeAndBackUnderLoad
 # These measure failed and slow creates, so nothing else may compete for the machine: other
 # tests yield to them.
 alone_packages = ./cmd/test/e2e/faults
@@ -179,6 +181,11 @@ rehearse: components = etcd kube-apiserver kubectl helm kustomize
 rehearse: ## Release HEAD to a proxy, a registry and a file server on loopback, and fetch, verify and install it from there; needs openssl
 	@$(with_control_plane); $(shared) env GOWORK=off $(GO) -C tools/release run ./rehearse -top "$(CURDIR)"
 
+.PHONY: upgrade
+upgrade: components = etcd kube-apiserver kube-controller-manager kubectl helm kustomize
+upgrade: build ## Replace the release before by HEAD and back, by chart, kustomize and binary, while pods are created; needs the history
+	@$(with_control_plane); $(GO) test ./cmd/test/e2e/install -run '$(upgrading)' -count=1 -v -timeout 60m
+
 .PHONY: controlplane
 controlplane: ## Download or build etcd, kube-apiserver and kubectl unless cached; print their folder
 	@$(controlplane)
@@ -246,7 +253,7 @@ browser:
 .PHONY: apiserver
 apiserver: build browser ## Tests on a real API server
 	@$(with_control_plane); packages=$$($(GO) list $(apiserver_packages) | grep -v "$(alone_packages:.%=%)$$" | { [ -n "$$($(browser))" ] && cat || grep -v "$(browser_tests:.%=%)$$"; } | tr '\n' ' '); echo "tests on an API server"; \
-	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m,$(shared))
+	$(call gotest,$(or $(STAGE),apiserver),$$packages,-count=1 -p $(PARALLEL) -parallel $(PARALLEL) -timeout 20m -skip '$(upgrading)',$(shared))
 
 .PHONY: operator
 operator:
@@ -258,7 +265,7 @@ alone: build
 
 .PHONY: race-all
 race-all: build browser ## All tests under the race detector, on a real API server too; needs a C compiler
-	@$(with_control_plane); export CGO_ENABLED=1; $(call gotest,race-all,$$($(GO) list work | tr '\n' ' '),-race -count=1 -p 1 -timeout 60m)
+	@$(with_control_plane); export CGO_ENABLED=1; $(call gotest,race-all,$$($(GO) list work | tr '\n' ' '),-race -count=1 -p 1 -timeout 60m -skip '$(upgrading)')
 
 .PHONY: screenshots
 screenshots: build browser ## Take the pictures of the console's pages that docs/console.md has
@@ -330,6 +337,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory rehearse
+	@$(MAKE) --no-print-directory upgrade
 
 .PHONY: lint
 lint: ## Run golangci-lint as pinned in tools/lint/go.mod, and Kubernetes' linter over the API types

@@ -228,6 +228,15 @@ func (cp *ControlPlane) RestartAPIServer(ctx context.Context, with syscall.Signa
 	return cp.startAPIServer(ctx)
 }
 
+// UpgradeAPIServer replaces kube-apiserver by that of another folder, on the same etcd.
+func (cp *ControlPlane) UpgradeAPIServer(ctx context.Context, assets string) error {
+	if err := CheckAssets(assets, "kube-apiserver"); err != nil {
+		return err
+	}
+	cp.options.Assets = assets
+	return cp.RestartAPIServer(ctx, syscall.SIGTERM)
+}
+
 // Kill ends all without a word: what they had is thrown away.
 func (cp *ControlPlane) Kill() {
 	for _, p := range []*Process{cp.APIServer, cp.Etcd} {

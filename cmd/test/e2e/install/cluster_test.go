@@ -63,7 +63,12 @@ func startCluster(t *testing.T, images map[string]func(*cluster, *testing.T, *co
 	for name, value := range network.Flags() {
 		options = append(options, sallyporttest.WithAPIServerFlag(name, value))
 	}
-	config := sallyporttest.StartAPIServer(t, options...)
+	return runCluster(t, sallyporttest.StartAPIServer(t, options...), network, images)
+}
+
+// runCluster is startCluster with an API server that is there.
+func runCluster(t *testing.T, config *rest.Config, network *clusternet.Network, images map[string]func(*cluster, *testing.T, *corev1.Pod) (*container, error)) *cluster {
+	t.Helper()
 	c := &cluster{apiServer: connect(t, config), kubeconfig: sallyporttest.Kubeconfig(t, config), network: network,
 		images: map[string]func(*testing.T, *corev1.Pod) (*container, error){}, running: map[types.UID]*container{}, ending: map[types.UID]bool{}}
 	for image, run := range images {
@@ -114,6 +119,9 @@ func (c *cluster) runPods(ctx context.Context, t *testing.T, node string, pods c
 		t.Error(err)
 	}
 	for _, pod := range list {
+		if len(pod.Spec.SchedulingGates) > 0 {
+			continue
+		}
 		if err := c.runPod(ctx, t, node, pod.DeepCopy()); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			t.Errorf("running pod %s: %v", pod.Name, err)
 		}
