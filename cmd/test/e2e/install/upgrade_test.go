@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sallyport-io/sallyport/internal/install/authority"
 	"github.com/sallyport-io/sallyport/test/lab"
 	"github.com/sallyport-io/sallyport/test/lab/clusternet"
 )
@@ -110,11 +111,13 @@ func TestUpgradeAndBackUnderLoadOnARealAPIServer(t *testing.T) {
 			objects, answers := u.objectsNow(t), u.answers(t)
 			to := func(v version, rotating version) {
 				t.Helper()
+				signer := u.authority(t, rotating).Signer.Fingerprint
 				u.underLoad(t, v.name, func() {
 					output(t, rotating.command, "certificates", "rotate", "--kubeconfig", u.kubeconfig, "--service", system+"/sallyport")
 					way.install(u, t, v)
 					u.settled(t, v)
 				})
+				u.rotated(t, signer, before, now)
 				u.definitions(t, v)
 				if diff := cmp.Diff(objects, u.objectsNow(t)); diff != "" {
 					t.Errorf("with %s objects are others (-before +after):\n%s", v.name, diff)
@@ -268,6 +271,36 @@ func (u *upgrade) settled(t *testing.T, v version) {
 func available(d *appsv1.Deployment) bool {
 	s := d.Status
 	return s.ObservedGeneration == d.Generation && s.Replicas == 3 && s.UpdatedReplicas == 3 && s.AvailableReplicas == 3
+}
+
+// authority is what a command says of it.
+func (u *upgrade) authority(t *testing.T, v version) authority.Status {
+	t.Helper()
+	var status authority.Status
+	text := output(t, v.command, "certificates", "status", "--kubeconfig", u.kubeconfig, "--service", system+"/sallyport", "--output", "json")
+	if err := json.Unmarshal([]byte(text), &status); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return status
+}
+
+// rotated waits until the rotation has ended that began under the other version, and lets both commands say so.
+func (u *upgrade) rotated(t *testing.T, signer string, versions ...version) {
+	t.Helper()
+	for _, v := range versions {
+		lab.Eventually(t.Context(), t, patience, "the end of the rotation, by "+v.name, func(context.Context) (bool, error) {
+			now := u.authority(t, v)
+			if now.Next != nil || now.Old != nil || now.Signer == nil || now.Signer.Fingerprint == signer {
+				return false, fmt.Errorf("phase %s, it waits for %s", now.Phase, now.WaitsFor)
+			}
+			for _, bundle := range now.CABundles {
+				if !bundle.HoldsSigner {
+					return false, fmt.Errorf("%s %s does not trust the signer", bundle.Kind, bundle.Webhook)
+				}
+			}
+			return len(now.CABundles) > 0, nil
+		})
+	}
 }
 
 // definitions are those of the version, are served, have one stored version, and need no conversion.
