@@ -43,7 +43,8 @@ func (r *rehearsal) firstChange(ctx context.Context) error {
 	}
 	script = strings.Replace(script, "https://"+library, r.top, 1) + "git status --porcelain\ngit show --stat --format=%s\n"
 	out, err := r.commandWith(ctx, []string{"GIT_PAGER=cat"}, folder, "bash", "-euo", "pipefail", "-c", script)
-	if err == nil && !strings.HasSuffix(strings.TrimSpace(out), "1 file changed, 19 insertions(+)") {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if last := lines[len(lines)-1]; err == nil && (!strings.HasPrefix(strings.TrimSpace(last), "1 file changed, ") || strings.Contains(last, "deletion")) {
 		err = fmt.Errorf("the commit is not exactly one new case:\n%s", out)
 	}
 	return err
