@@ -20,7 +20,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -46,7 +46,7 @@ func (e *env) mayExempt(t *testing.T, namespace, user string, names ...string) {
 		return
 	}
 	role.Rules = []rbacv1.PolicyRule{{
-		APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, ResourceNames: names, Verbs: []string{author.ExemptVerb},
+		APIGroups: []string{kubeflowv1alpha1.GroupName}, Resources: []string{kubeflowv1alpha1.PodDefaultResource}, ResourceNames: names, Verbs: []string{exempt.Verb},
 	}}
 	e.create(t, role)
 	err := e.client.Create(t.Context(), &rbacv1.RoleBinding{
@@ -64,7 +64,7 @@ var writingExemptions = rbacv1.PolicyRule{APIGroups: []string{sallyportv1alpha1.
 func testExemptionsWithoutServer(t *testing.T, e *env) {
 	const name = "exemptions-policy"
 	e.namespace(t, name)
-	for _, object := range author.ExemptPolicy() {
+	for _, object := range exempt.Policy() {
 		e.createInCluster(t, object.(client.Object))
 		t.Cleanup(func() {
 			if err := e.client.Delete(context.Background(), object.(client.Object)); err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -110,7 +110,7 @@ func (m *Manifests) Objects() ([]runtime.Object, error) {
 		for _, definition := range crds {
 			objects = append(objects, definition)
 		}
-		objects = append(objects, author.ExemptPolicy()...) // without it, any editor of Exemptions would exempt
+		objects = append(objects, exempt.Policy()...) // without it, any editor of Exemptions would exempt
 	}
 	if slices.Contains(m.Parts, partRBAC) {
 		objects = append(objects, Rights(m.Server, m.ServiceAccount).Objects()...)

@@ -28,15 +28,11 @@ const (
 	ExemptPath = "/validate-poddefault/exempt"
 )
 
-// ExemptVerb is the verb of RBAC on a PodDefault or ClusterPodDefault that a user needs to
-// exempt pods from it.
-const ExemptVerb = "exempt"
-
 var exemptions = sallyportv1alpha1.Resource(sallyportv1alpha1.ExemptionResource)
 
 // NewExempt defines the webhook for Exemptions. It refuses those that are new or wider than
 // before if they have ended, end later than maxExemption from now, or if the user may not
-// exempt from their objects. It fails closed. [ExemptPolicy] asks for the same rights while
+// exempt from their objects. It fails closed. [exempt.Policy] asks for the same rights while
 // no server answers.
 func NewExempt(authorizer Authorizer, maxExemption time.Duration) (admission.Webhook, error) {
 	if authorizer == nil {
@@ -117,7 +113,7 @@ func exemptAccess(namespace, name string) *authorizationv1.ResourceAttributes {
 		resource, namespace, name = clusterPodDefaults, "", cluster
 	}
 	return &authorizationv1.ResourceAttributes{
-		Namespace: namespace, Verb: ExemptVerb, Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Name: name,
+		Namespace: namespace, Verb: exempt.Verb, Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Name: name,
 	}
 }
 

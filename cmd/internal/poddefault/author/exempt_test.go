@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 )
 
 // exempters lists what the user may exempt from: "resource namespace/name".
@@ -30,7 +31,7 @@ type exempters struct {
 
 func (x *exempters) May(_ context.Context, _ *authenticationv1.UserInfo, access *authorizationv1.ResourceAttributes) (bool, string, error) {
 	what := access.Resource + "." + access.Group + " " + access.Namespace + "/" + access.Name
-	if access.Verb != ExemptVerb {
+	if access.Verb != exempt.Verb {
 		what = "verb " + access.Verb
 	}
 	x.asked = append(x.asked, what)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package author
+package exempt
 
 import (
 	"fmt"
@@ -9,45 +9,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-// ExemptPolicyName is the name of the policy of [ExemptPolicy], and of its binding.
-const ExemptPolicyName = "exempt.sallyport.io"
+// Verb is the verb of RBAC on a PodDefault or ClusterPodDefault that a user needs to exempt
+// pods from it.
+const Verb = "exempt"
 
-// maxExempt is maxItems of podDefaults in the definition of Exemptions. The API server
-// allows a policy 10,000,000 units of cost and an expression 1,000,000, and an access review
-// costs 350,000: hence one validation for each object, and no more than 28 objects.
-const maxExempt = 16
+// PolicyName is the name of the policy of [Policy], and of its binding.
+const PolicyName = "exempt.sallyport.io"
 
-// ExemptPolicy returns the policy that asks, without a server, whether who creates an
+var (
+	exemptions         = sallyportv1alpha1.Resource(sallyportv1alpha1.ExemptionResource)
+	podDefaults        = kubeflowv1alpha1.Resource(kubeflowv1alpha1.PodDefaultResource)
+	clusterPodDefaults = sallyportv1alpha1.Resource(sallyportv1alpha1.ClusterPodDefaultResource)
+)
+
+// Policy returns the policy that asks, without a server, whether who creates an
 // Exemption or makes it wider may exempt from each of its objects, and its binding. What is
-// wider is what [exempt.Exemption.Wider] says. It has no clock, so it knows no limit of time.
+// wider is what [Exemption.Wider] says. It has no clock, so it knows no limit of time.
 // It belongs to the definition of Exemptions.
-func ExemptPolicy() []runtime.Object {
+func Policy() []runtime.Object {
 	covered := "oldObject != null && timestamp(object.spec.until) <= timestamp(oldObject.spec.until) && object.spec.reason == oldObject.spec.reason && " +
 		"('*' in oldObject.spec.workloads || object.spec.workloads.all(w, w in oldObject.spec.workloads))"
 	forbidden := metav1.StatusReasonForbidden
 	var validations []admissionregistrationv1.Validation
-	for i := range maxExempt {
+	for i := range maxObjects {
 		name := fmt.Sprintf("variables.wider[%d]", i)
 		validations = append(validations, admissionregistrationv1.Validation{
 			Expression: fmt.Sprintf("size(variables.wider) <= %d || (%s.startsWith('%s') ? "+
 				"authorizer.group('%s').resource('%s').name(%s.substring(%d)).check('%s').allowed() : "+
 				"authorizer.group('%s').resource('%s').namespace(request.namespace).name(%s).check('%s').allowed())",
 				i, name, meta.ClusterDecision,
-				clusterPodDefaults.Group, clusterPodDefaults.Resource, name, len(meta.ClusterDecision), ExemptVerb,
-				podDefaults.Group, podDefaults.Resource, name, ExemptVerb),
+				clusterPodDefaults.Group, clusterPodDefaults.Resource, name, len(meta.ClusterDecision), Verb,
+				podDefaults.Group, podDefaults.Resource, name, Verb),
 			MessageExpression: fmt.Sprintf("'user \"' + request.userInfo.username + '\" may not exempt pods from ' + %s + '; ask for the verb %s on it, or ask a user who has it'",
-				name, ExemptVerb),
+				name, Verb),
 			Reason: &forbidden,
 		})
 	}
 	fail, equivalent, scope := admissionregistrationv1.Fail, admissionregistrationv1.Equivalent, admissionregistrationv1.NamespacedScope
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: ExemptPolicyName},
+		ObjectMeta: metav1.ObjectMeta{Name: PolicyName},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
 			MatchConstraints: &admissionregistrationv1.MatchResources{
@@ -69,9 +75,9 @@ func ExemptPolicy() []runtime.Object {
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: ExemptPolicyName},
+		ObjectMeta: metav1.ObjectMeta{Name: PolicyName},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: ExemptPolicyName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			PolicyName: PolicyName, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}
 	return []runtime.Object{policy, binding}
