@@ -19,7 +19,7 @@ import (
 // policyRules are the rules of package policyrules.
 func policyRules() []Rule {
 	var out []Rule
-	for _, r := range policyrules.Rules() {
+	for _, r := range append(policyrules.Rules(), policyrules.Exempt()) {
 		rule := Rule{ID: r.ID, Group: groupPolicies, What: r.What, Why: r.Why, Fix: r.Fix, Source: r.Source}
 		for _, level := range r.Levels {
 			rule.Severities = append(rule.Severities, Severity(level))

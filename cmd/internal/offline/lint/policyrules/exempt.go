@@ -86,7 +86,9 @@ func (c *checker) exempts(p *Policy) {
 func (c *checker) bindsExempt(p *Policy, all admissionregistrationv1.NamedRuleWithOperations) {
 	var findings []Finding
 	for _, b := range p.Bindings {
-		find := func(pointer, message string) { findings = append(findings, Finding{b.Object, Error, pointer, message, ""}) }
+		find := func(pointer, message string) {
+			findings = append(findings, Finding{b.Object, Error, pointer, message, ""})
+		}
 		before := len(findings)
 		if !b.denies() {
 			find("/spec/validationActions", "it denies nothing: validationActions must contain Deny")
