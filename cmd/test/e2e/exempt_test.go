@@ -67,7 +67,7 @@ func testExemptionsWithoutServer(t *testing.T, e *env) {
 	for _, object := range exempt.Policy() {
 		e.createInCluster(t, object.(client.Object))
 		t.Cleanup(func() {
-			if err := e.client.Delete(context.Background(), object.(client.Object)); err != nil {
+			if err := e.client.Delete(context.Background(), object.(client.Object)); client.IgnoreNotFound(err) != nil {
 				t.Error(err)
 			}
 		})
@@ -160,6 +160,67 @@ func testExemptionsWithoutServer(t *testing.T, e *env) {
 	spread.Spec.Workloads = []string{"*"}
 	if err := c.Status().Patch(t.Context(), spread, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"workloads":["*"]}}`))); err != nil || spread.Spec.Workloads[0] == "*" {
 		t.Errorf("the status writes the spec: %v, %v", spread.Spec, err)
+	}
+	testWeakPolicies(t, e, c, exemption(name, "forbidden", time.Hour, "*", "env"))
+}
+
+// testWeakPolicies weakens the policy in ways that let an Exemption pass, which lint reports.
+func testWeakPolicies(t *testing.T, e *env, c client.Client, forbidden *sallyportv1alpha1.Exemption) {
+	lint := func() (int, string) {
+		status, stdout, _ := e.look(t, "lint", "--cluster", "--kubeconfig", e.kubeconfig, "--rule", "policy-exempt")
+		return status, stdout
+	}
+	if status, stdout := lint(); status != 0 {
+		t.Errorf("lint of the policy as it is installed: %d\n%s", status, stdout)
+	}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	policy.Name = exempt.PolicyName
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	binding.Name = exempt.PolicyName
+	for name, tc := range map[string]struct {
+		object client.Object
+		patch  string
+		want   string
+	}{
+		"a binding that warns":      {binding, `{"spec":{"validationActions":["Warn"]}}`, "it denies nothing"},
+		"labels of the Exemption":   {binding, `{"spec":{"matchResources":{"objectSelector":{"matchLabels":{"a":"b"}}}}}`, "objectSelector excludes objects"},
+		"a condition":               {policy, `{"spec":{"matchConditions":[{"name":"x","expression":"false"}]}}`, "match conditions leave out Exemptions"},
+		"no objects to ask for":     {policy, `{"spec":{"variables":[{"name":"covered","expression":"true"},{"name":"wider","expression":"object.spec.podDefaults.filter(o, false)"}]}}`, "the variable wider differs"},
+		"only updates":              {policy, `{"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":["sallyport.io"],"apiVersions":["v1alpha1"],"operations":["UPDATE"],"resources":["exemptions"]}]}}}`, "no rule has CREATE"},
+		"failures that let it pass": {policy, `{"spec":{"failurePolicy":"Ignore","matchConstraints":{"resourceRules":[{"apiGroups":["sallyport.io"],"apiVersions":["v1alpha1"],"operations":["CREATE","UPDATE"],"resources":["exemptions"]}]},"variables":[{"name":"covered","expression":"true"},{"name":"wider","expression":"object.spec.podDefaults.map(o, string(1/0))"}]}}`, "failurePolicy must be Fail"},
+	} {
+		if err := e.client.Get(t.Context(), client.ObjectKeyFromObject(tc.object), tc.object); err != nil {
+			t.Fatal(err)
+		}
+		installed := tc.object.DeepCopyObject().(client.Object)
+		if err := e.client.Patch(t.Context(), tc.object, client.RawPatch(types.MergePatchType, []byte(tc.patch))); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		eventually(t, name+" to let an Exemption pass", func(ctx context.Context) (bool, error) {
+			return c.Create(ctx, forbidden.DeepCopy(), client.DryRunAll) == nil, nil
+		})
+		if status, stdout := lint(); status != 2 || !strings.Contains(stdout, tc.want) {
+			t.Errorf("lint of %s: %d, want %q\n%s", name, status, tc.want, stdout)
+		}
+		installed.SetResourceVersion(tc.object.GetResourceVersion())
+		if err := e.client.Update(t.Context(), installed); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		eventually(t, "the policy to refuse again", func(ctx context.Context) (bool, error) {
+			return apierrors.IsForbidden(c.Create(ctx, forbidden.DeepCopy(), client.DryRunAll)), nil
+		})
+	}
+	if err := e.client.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout := lint(); status != 2 || !strings.Contains(stdout, "no binding applies it") {
+		t.Errorf("lint without a binding: %d\n%s", status, stdout)
+	}
+	if err := e.client.Delete(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout := lint(); status != 2 || !strings.Contains(stdout, "there is no policy exempt.sallyport.io") {
+		t.Errorf("lint without a policy: %d\n%s", status, stdout)
 	}
 }
 

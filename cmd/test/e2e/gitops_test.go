@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -93,7 +95,7 @@ func (r *repository) wait(condition, object string) {
 	}
 }
 
-// TestGitOps applies the chart, the kustomization, PodDefaults and ClusterPodDefaults, and lets the server
+// TestGitOps applies the chart, the kustomization, PodDefaults, ClusterPodDefaults and an Exemption, and lets the server
 // do all that it does to objects. What was applied stays as it was. The API server is its own, because
 // the chart and the kustomization are installed in it.
 func TestGitOps(t *testing.T) {
@@ -141,6 +143,16 @@ spec:
   env: [{name: PROXY, value: http://proxy}]
   ports: [{containerPort: 9090}]
 `
+	exemption := `---
+apiVersion: sallyport.io/v1alpha1
+kind: Exemption
+metadata: {name: batch, namespace: gitops}
+spec:
+  until: "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"
+  podDefaults: [staged, cluster/everywhere]
+  workloads: [Deployment/batch]
+  reason: it breaks rsync
+`
 	spec := func(value, promotion string) string {
 		return `apiVersion: kubeflow.org/v1alpha1
 kind: PodDefault
@@ -153,16 +165,22 @@ spec:
 ` + promotion
 	}
 	r.commit("2-poddefaults.yaml", spec("1", "")+everywhere)
+	r.commit("2-exemptions.yaml", exemption)
 	secret := name + "/authority"
 	file := filepath.Join(t.TempDir(), "sallyport.yaml")
-	configuration(t, file, "- {name: poddefault, settings: {guard: Fail}}\n")
+	configuration(t, file, "- {name: poddefault, settings: {guard: Fail, maxExemption: 24h}}\n")
 	s := e.serve(t, name, "--controllers=*", "--authority-secret", secret, "--config", file)
-	for _, object := range []string{"poddefault/staged", "clusterpoddefault/everywhere"} {
+	for _, object := range []string{"poddefault/staged", "clusterpoddefault/everywhere", "exemption/batch"} {
 		r.wait("Ready", object)
 	}
+	r.wait("InForce", "exemption/batch")
 	r.wait("Ready=False", "poddefault/invalid")
 	r.wait("Stalled", "poddefault/invalid")
 	r.unchanged("the first status")
+	extended := strings.ReplaceAll(exemption, "[Deployment/batch]", "[Deployment/batch, CronJob/backup]")
+	r.commit("2-exemptions.yaml", extended)
+	r.wait("Ready", "exemption/batch")
+	r.unchanged("a wider Exemption")
 
 	ready := func(reason string) *kubeflowv1alpha1.PodDefault {
 		t.Helper()
@@ -227,7 +245,7 @@ spec:
 		return err == nil && !bytes.Equal(registered.Webhooks[0].ClientConfig.CABundle, before), err
 	})
 	r.unchanged("a rotation of the authority")
-	configuration(t, file, "- {name: poddefault, settings: {guard: Fail, authorizeAuthors: warn}}\n")
+	configuration(t, file, "- {name: poddefault, settings: {guard: Fail, maxExemption: 24h, authorizeAuthors: warn}}\n")
 	eventually(t, "the configuration to be reloaded", func(context.Context) (bool, error) {
 		return s.metric(t, `sallyport_config_reloads_total{result="success"}`) == "1", nil
 	})
@@ -235,6 +253,7 @@ spec:
 	s.stop(t)
 	e.serve(t, name, "--controllers=*", "--authority-secret", secret)
 	e.create(t, simplePod(name, "after"))
+	r.wait("Stalled", "exemption/batch") // there is no maxExemption any more
 	r.unchanged("a restart")
 
 	// Without Sallyport's own registration, the repository has the configurations.
