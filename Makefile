@@ -339,9 +339,17 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@$(MAKE) --no-print-directory rehearse
 	@$(MAKE) --no-print-directory upgrade
 
+# The types of the file of `serve --config`, and of the settings of webhooks in it.
+file_types = $(product)/serve/config/v1alpha1.SallyportConfiguration,$(product)/serve.PodDefaultSettings,$(subst $() ,$(comma),$(patsubst %,$(product)/webhooks/%.Settings,imagepull servicetype projectlimit dataset))
+file_packages = ./internal/serve/... ./internal/poddefault ./internal/webhooks/... $(addprefix $(module)/,registration serving serving/certificate internal/hosting/logging)
+module = github.com/sallyport-io/sallyport
+product = $(module)/cmd/internal
+comma = ,
+
 .PHONY: lint
-lint: ## Run golangci-lint as pinned in tools/lint/go.mod, and Kubernetes' linter over the API types
+lint: ## Run golangci-lint as pinned in tools/lint/go.mod, and Kubernetes' linter over the API types and those of the configuration file
 	@echo "kube-api-linter"; GOWORK=off $(GO) -C tools/apilint run . exceptions.yaml "$(CURDIR)/api" ./kubeflow/... ./sallyport/...
+	@GOWORK=off $(GO) -C tools/apilint run . -types $(file_types) file-exceptions.yaml "$(CURDIR)/cmd" $(file_packages)
 	@set -e; linter=$$(GOWORK=off $(GO) tool -modfile=tools/lint/go.mod -n golangci-lint); \
 	for m in $(work_modules); do echo "golangci-lint run in $$m"; (cd "$$m" && "$$linter" run ./...); done; \
 	for m in $(other_modules); do echo "golangci-lint run in $$m"; (cd "$$m" && GOWORK=off "$$linter" run ./...); done

@@ -27,11 +27,11 @@ type Endpoint struct {
 // Service references a Kubernetes Service. The serving certificate must have the subject
 // alternative name <Name>.<Namespace>.svc.
 type Service struct {
-	// Namespace is the namespace of the Service.
+	// namespace is the namespace of the Service.
 	Namespace string `json:"namespace"`
-	// Name is the name of the Service.
+	// name is the name of the Service.
 	Name string `json:"name"`
-	// Port is the port of the Service, not of the container. 0 means 443.
+	// port is the port of the Service, not of the container. 0 means 443.
 	Port int32 `json:"port,omitzero"`
 }
 

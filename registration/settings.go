@@ -27,62 +27,62 @@ const (
 // Settings configure how the API server reaches the webhooks, who registers them, and when they
 // are called.
 type Settings struct {
-	// Mode selects who writes the webhook configurations: the server, through the API (API)
+	// mode selects who writes the webhook configurations: the server, through the API (API)
 	// or as static manifests for kube-apiserver (Manifest), or something other than the
 	// server (None). Default API.
 	Mode Mode `json:"mode"`
-	// StaticManifestsDir is the absolute path of the directory for static admission
+	// staticManifestsDir is the absolute path of the directory for static admission
 	// manifests. Required if mode is Manifest. Set staticManifestsDir of kube-apiserver's
 	// two webhook plugins to its subdirectories mutating and validating.
 	StaticManifestsDir string `json:"staticManifestsDir,omitempty"`
-	// Owner is the object that owns the webhook configurations, clusterrole/NAME: they are
+	// owner is the object that owns the webhook configurations, clusterrole/NAME: they are
 	// garbage-collected when it is deleted. It is looked up once, when the server starts.
 	// If empty, they have no owner. Only used if mode is API.
 	Owner string `json:"owner,omitempty"`
-	// Service is the Service through which the API server calls a server inside the
+	// service is the Service through which the API server calls a server inside the
 	// cluster. It or url is required, unless mode is None and the certificate is from
 	// files.
 	Service *Service `json:"service,omitempty"`
-	// URL is where the API server calls a server outside the cluster, for example
+	// url is where the API server calls a server outside the cluster, for example
 	// https://127.0.0.1:9443.
 	URL string `json:"url,omitempty"`
-	// ConversionService is the Service through which the API server calls the converters,
+	// conversionService is the Service through which the API server calls the converters,
 	// if it is not service. It should have publishNotReadyAddresses, because the server may
 	// need converted objects to become ready.
 	ConversionService *Service `json:"conversionService,omitempty"`
-	// Name is the name of the webhook configurations. The API server calls mutating webhook
+	// name is the name of the webhook configurations. The API server calls mutating webhook
 	// configurations in the order of their names. Default the name of the application.
 	Name string `json:"name"`
-	// NamespaceSelector limits the webhooks to namespaces with matching labels, in addition
+	// namespaceSelector limits the webhooks to namespaces with matching labels, in addition
 	// to the selectors of their definitions. If empty, it matches all namespaces.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// ExcludedNamespaces are namespaces for which the webhooks are never called. The
+	// excludedNamespaces are namespaces for which the webhooks are never called. The
 	// namespace of the Service is excluded too, unless sharedNamespace is true. Default
 	// kube-system, kube-node-lease and kube-public.
 	ExcludedNamespaces []string `json:"excludedNamespaces"`
-	// OwnPods is the label of the server's own pods, key=value. In a shared namespace,
+	// ownPods is the label of the server's own pods, key=value. In a shared namespace,
 	// webhooks for pods are not called for pods with this label. Empty if the pods have no
 	// such label. Default app.kubernetes.io/name and the name of the application.
 	OwnPods string `json:"ownPods"`
-	// SharedNamespace is true if other workloads run in the namespace of the Service. Then
+	// sharedNamespace is true if other workloads run in the namespace of the Service. Then
 	// only pods with the label ownPods are excluded, instead of the whole namespace.
 	// Default false.
 	SharedNamespace bool `json:"sharedNamespace"`
-	// AllowWedge permits registering webhooks that can block the whole cluster while the
+	// allowWedge permits registering webhooks that can block the whole cluster while the
 	// server is down. Its value is the reason for doing so. It is used for the webhooks
 	// whose definition has none.
 	AllowWedge string `json:"allowWedge,omitempty"`
-	// FailurePolicy is how the API server treats a request if calling the webhook fails: it
+	// failurePolicy is how the API server treats a request if calling the webhook fails: it
 	// rejects the request (Fail) or admits the object unchanged (Ignore). If empty, that of
 	// each definition; serve defaults to Fail.
 	FailurePolicy string `json:"failurePolicy,omitempty"`
-	// TimeoutSeconds is how long the API server waits for a webhook to respond, 1 to 30. 0
+	// timeoutSeconds is how long the API server waits for a webhook to respond, 1 to 30. 0
 	// is that of each definition; serve defaults to 5.
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
-	// ReviewVersions are the accepted versions of AdmissionReview, in order of preference.
+	// reviewVersions are the accepted versions of AdmissionReview, in order of preference.
 	// If empty, those of each definition; serve defaults to v1 and v1beta1.
 	ReviewVersions []string `json:"reviewVersions,omitempty"`
-	// ForeignTerms is what the server does with selector terms and match conditions that
+	// foreignTerms is what the server does with selector terms and match conditions that
 	// other clients add to its webhooks: it preserves them and reports them (Keep), or
 	// removes them (Refuse). Only used if mode is API. Default Keep.
 	ForeignTerms string `json:"foreignTerms"`
@@ -96,19 +96,19 @@ type Settings struct {
 // an authority in a Secret, writes webhook configurations and rotates the authority. All replicas
 // serve. The defaults are those of Kubernetes' components.
 type LeaderElectionSettings struct {
-	// LeaderElect makes one replica at a time run the controllers, write the webhook
+	// leaderElect makes one replica at a time run the controllers, write the webhook
 	// configurations and rotate the authority. If false, every replica does. Default true.
 	LeaderElect bool `json:"leaderElect"`
-	// Namespace is the namespace of the lease of controllers. If empty, that of the pod.
+	// namespace is the namespace of the lease of controllers. If empty, that of the pod.
 	// The other lease has the name and namespace of the Secret.
 	Namespace string `json:"namespace,omitempty"`
-	// LeaseDuration is how long other replicas wait before they take over from a leader
+	// leaseDuration is how long other replicas wait before they take over from a leader
 	// that stopped renewing its lease. Default 15s.
 	LeaseDuration time.Duration `json:"leaseDuration"`
-	// RenewDeadline is how long a leader retries renewing its lease before it gives up
+	// renewDeadline is how long a leader retries renewing its lease before it gives up
 	// leadership. Default 10s.
 	RenewDeadline time.Duration `json:"renewDeadline"`
-	// RetryPeriod is the time between two attempts to acquire or renew the lease. Default
+	// retryPeriod is the time between two attempts to acquire or renew the lease. Default
 	// 2s.
 	RetryPeriod time.Duration `json:"retryPeriod"`
 }

@@ -100,24 +100,24 @@ const (
 // AuthenticationSettings configure who may call the server. The API server presents the
 // credentials that its AdmissionConfiguration names.
 type AuthenticationSettings struct {
-	// Mode selects who may call admission webhooks: any caller (None), callers with a
+	// mode selects who may call admission webhooks: any caller (None), callers with a
 	// client certificate signed by a given CA (ClientCA), or callers that the API server
 	// authenticates and authorizes (Delegated; an application adds modes with
 	// sallyport.WithAuthentication). Unless it is None, the API server's
 	// AdmissionConfiguration must name the credentials to present. Default None.
 	Mode string `json:"mode"`
-	// ClientCAFile is the path of the PEM-encoded CA bundle that verifies client
+	// clientCAFile is the path of the PEM-encoded CA bundle that verifies client
 	// certificates. It is reloaded when it changes. Required if mode is ClientCA.
 	ClientCAFile string `json:"clientCAFile,omitempty"`
-	// ClientCommonNames are the accepted common names of client certificates. If empty, any
+	// clientCommonNames are the accepted common names of client certificates. If empty, any
 	// certificate signed by the CA is accepted. Only used if mode is ClientCA.
 	ClientCommonNames []string `json:"clientCommonNames"`
-	// Metrics selects who may read /metrics: any caller (None), or callers that the API
+	// metrics selects who may read /metrics: any caller (None), or callers that the API
 	// server authenticates and authorizes (Delegated, or another mode of the application).
 	// Unless it is None, the metrics port serves TLS with the certificate of the webhooks;
 	// probes still need no credentials. Default None.
 	Metrics string `json:"metrics"`
-	// PrivatePaths appends an unguessable segment to the registered paths, to protect the
+	// privatePaths appends an unguessable segment to the registered paths, to protect the
 	// webhooks where the API server cannot be configured to authenticate itself: Always,
 	// Never, or Auto, which does so if all replicas share an authority and register
 	// themselves, unless the paths are already registered without the segment. Paths

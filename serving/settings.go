@@ -23,76 +23,76 @@ const (
 
 // Settings are the addresses, limits and timeouts of a [Server]. Start from [DefaultSettings].
 type Settings struct {
-	// BindAddress is the address to serve webhooks on. If empty, all addresses.
+	// bindAddress is the address to serve webhooks on. If empty, all addresses.
 	BindAddress string `json:"bindAddress,omitempty"`
-	// SecurePort is the port to serve webhooks on with TLS. 0 picks a free port. Default
+	// securePort is the port to serve webhooks on with TLS. 0 picks a free port. Default
 	// 9443.
 	SecurePort int32 `json:"securePort"`
-	// MetricsBindAddress is the host:port to serve /metrics, /livez and /readyz on, for
+	// metricsBindAddress is the host:port to serve /metrics, /livez and /readyz on, for
 	// example 127.0.0.1:8080 to serve this host or pod only. Empty or 0 disables it. It
 	// serves plain HTTP unless readers are authenticated. Default :8080.
 	MetricsBindAddress string `json:"metricsBindAddress"`
-	// TLSMinVersion is the minimum version of TLS, by the name of the constant in
+	// tlsMinVersion is the minimum version of TLS, by the name of the constant in
 	// crypto/tls, for example VersionTLS13. If empty, VersionTLS12.
 	TLSMinVersion string `json:"tlsMinVersion,omitempty"`
-	// TLSCipherSuites are the cipher suites for TLS 1.2, by the names of the constants in
+	// tlsCipherSuites are the cipher suites for TLS 1.2, by the names of the constants in
 	// crypto/tls. Those of TLS 1.3 are not configurable. If empty, all AEAD suites.
 	TLSCipherSuites []string `json:"tlsCipherSuites,omitempty"`
-	// HTTP2 enables HTTP/2 in addition to HTTP/1.1. kube-apiserver uses it for loopback
+	// http2 enables HTTP/2 in addition to HTTP/1.1. kube-apiserver uses it for loopback
 	// URLs only. Default false.
 	HTTP2 bool `json:"http2"`
 
-	// ReadHeaderTimeout limits the time for the header of each request from its first byte
+	// readHeaderTimeout limits the time for the header of each request from its first byte
 	// on and, if it is more than 15s, for each part of a TLS handshake: kube-apiserver gives
 	// up first then. Default 5s.
 	ReadHeaderTimeout time.Duration `json:"readHeaderTimeout"`
-	// ReadTimeout limits the time for reading a whole request. Default 15s.
+	// readTimeout limits the time for reading a whole request. Default 15s.
 	ReadTimeout time.Duration `json:"readTimeout"`
-	// WriteTimeout limits the time from the end of the request headers to the end of the
+	// writeTimeout limits the time from the end of the request headers to the end of the
 	// response. At least 30s, the maximum timeout of a webhook. Default 30s.
 	WriteTimeout time.Duration `json:"writeTimeout"`
-	// IdleTimeout is how long an idle connection is kept open. It must exceed the 90s after
+	// idleTimeout is how long an idle connection is kept open. It must exceed the 90s after
 	// which kube-apiserver closes idle connections. Default 130s.
 	IdleTimeout time.Duration `json:"idleTimeout"`
 
-	// MaxHeaderBytes limits the size of request headers; net/http adds 4 KiB of slack.
+	// maxHeaderBytes limits the size of request headers; net/http adds 4 KiB of slack.
 	// Default 16384.
 	MaxHeaderBytes int32 `json:"maxHeaderBytes"`
-	// MaxBodyBytes limits the size of a request body; larger requests get 413. Default
+	// maxBodyBytes limits the size of a request body; larger requests get 413. Default
 	// 8388608: enough for the object and the old object, at most 3 MiB each.
 	MaxBodyBytes int64 `json:"maxBodyBytes"`
-	// MaxBytesInFlight limits the total size of request bodies in memory; it must exceed
+	// maxBytesInFlight limits the total size of request bodies in memory; it must exceed
 	// maxBodyBytes. A quarter is reserved for bodies of at most 64 KiB. Beyond it, the
 	// server drops the body that arrives slowest, or responds with 429. Default 0: an
 	// eighth of GOMEMLIMIT, at least two and a half bodies and at most 64 MiB.
 	MaxBytesInFlight int64 `json:"maxBytesInFlight"`
-	// MinBodyRate is the minimum transfer rate of a request body in bytes per second,
+	// minBodyRate is the minimum transfer rate of a request body in bytes per second,
 	// enforced after readHeaderTimeout; slower requests get 408. 0 disables the limit.
 	// Default 65536.
 	MinBodyRate int64 `json:"minBodyRate"`
-	// MaxConcurrentReviews limits the reviews processed at the same time, at most half of
+	// maxConcurrentReviews limits the reviews processed at the same time, at most half of
 	// them for one namespace. Further reviews queue for up to half of their timeout and
 	// then get 429. Default 0: 4 per CPU, as long as GOMEMLIMIT allows 16 MiB for each; at
 	// least 2.
 	MaxConcurrentReviews int32 `json:"maxConcurrentReviews"`
-	// MaxWaitingReviews limits the reviews in the queue. Beyond it, the newest review of
+	// maxWaitingReviews limits the reviews in the queue. Beyond it, the newest review of
 	// the namespace with the most queued reviews gets 429. Default 0: 128 times
 	// maxConcurrentReviews.
 	MaxWaitingReviews int32 `json:"maxWaitingReviews"`
-	// MaxConnections limits the open connections, and the bodies arriving at the same time.
+	// maxConnections limits the open connections, and the bodies arriving at the same time.
 	// Beyond it, the server closes the connection whose body arrives slowest, or the one
 	// that has been idle longest, from the address with the most connections. Default 0:
 	// one per 256 KiB of GOMEMLIMIT, at least 64 and at most 4096.
 	MaxConnections int32 `json:"maxConnections"`
-	// MaxMetricsConnections limits the open connections to metricsBindAddress. Default 0: a
+	// maxMetricsConnections limits the open connections to metricsBindAddress. Default 0: a
 	// sixteenth of maxConnections, but at least 16 and at most 256.
 	MaxMetricsConnections int32 `json:"maxMetricsConnections"`
 
-	// DrainMin is the minimum time the server keeps serving after SIGTERM, even without
+	// drainMin is the minimum time the server keeps serving after SIGTERM, even without
 	// open connections: clients need that long to observe that the endpoint is gone.
 	// Default 15s.
 	DrainMin time.Duration `json:"drainMin"`
-	// DrainTimeout is the maximum time the server waits after SIGTERM for connections to
+	// drainTimeout is the maximum time the server waits after SIGTERM for connections to
 	// close. Active requests then get another 5s. Default 95s, because kube-apiserver
 	// closes idle connections after 90s.
 	DrainTimeout time.Duration `json:"drainTimeout"`

@@ -4,15 +4,22 @@
 // sigs.k8s.io/kube-api-linter. Findings that stay are in exceptions.yaml, each with its reason; one
 // that is no longer found fails too.
 //
-// Usage: apilint EXCEPTIONS.yaml FOLDER PACKAGE ...
+// Usage: apilint [-types PACKAGE.TYPE,...] EXCEPTIONS.yaml FOLDER PACKAGE ...
+//
+// With -types, it checks these types and those of their fields, and no others of the packages: those of
+// a file, which no server stores, so that rules about stored objects do not apply.
 package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
+	"go/token"
+	"go/types"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,6 +45,10 @@ var linters = config.Linters{
 	},
 }
 
+// ofStored are linters about objects that the API server stores. Nobody merges the lists of a file,
+// and no generator reads from markers which of its fields are optional.
+var ofStored = []string{"conditions", "optionalorrequired", "ssatags", "statussubresource"}
+
 // settings are Kubernetes' own, without what only generated protocol buffers and strategic merge
 // patches need.
 const settings = `
@@ -55,14 +66,20 @@ ssatags: {listTypeSetUsage: Ignore}
 `
 
 func main() {
-	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: apilint EXCEPTIONS.yaml FOLDER PACKAGE ...")
+	of := flag.String("types", "", "the types of a file: PACKAGE.TYPE, ...")
+	flag.Parse()
+	if flag.NArg() < 3 {
+		fmt.Fprintln(os.Stderr, "usage: apilint [-types PACKAGE.TYPE,...] EXCEPTIONS.yaml FOLDER PACKAGE ...")
 		os.Exit(2)
 	}
-	exceptions, err := read(os.Args[1])
+	exceptions, err := read(flag.Arg(0))
 	if err == nil {
 		var found []finding
-		if found, err = lint(os.Args[2], os.Args[3:]); err == nil {
+		var roots []string
+		if *of != "" {
+			roots = strings.Split(*of, ",")
+		}
+		if found, err = lint(flag.Arg(1), flag.Args()[2:], roots); err == nil {
 			err = compare(found, exceptions)
 		}
 	}
@@ -75,16 +92,25 @@ func main() {
 // A finding is what a rule says about a field.
 type finding struct{ at, rule, text string }
 
-func lint(folder string, patterns []string) ([]finding, error) {
+// lint checks packages: all their types, or those that are reached from roots.
+func lint(folder string, patterns, roots []string) ([]finding, error) {
 	var configured config.LintersConfig
 	if err := yaml.Unmarshal([]byte(settings), &configured); err != nil {
 		return nil, err
+	}
+	linters := linters
+	if len(roots) > 0 {
+		linters.Enable = slices.DeleteFunc(slices.Clone(linters.Enable), func(name string) bool { return slices.Contains(ofStored, name) })
 	}
 	analyzers, err := registry.DefaultRegistry().InitializeLinters(linters, configured)
 	if err != nil {
 		return nil, err
 	}
 	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax, Dir: folder}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	reached, err := structs(loaded, roots)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +125,9 @@ func lint(folder string, patterns []string) ([]finding, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", action, action.Err))
 		}
 		for _, d := range action.Diagnostics {
+			if len(roots) > 0 && !slices.ContainsFunc(reached, func(t *types.Named) bool { return within(t, d.Pos, action.Package.Fset) }) {
+				continue
+			}
 			at := action.Package.Fset.Position(d.Pos)
 			if file, err := filepath.Rel(folder, at.Filename); err == nil {
 				at.Filename = file
@@ -108,6 +137,56 @@ func lint(folder string, patterns []string) ([]finding, error) {
 	}
 	slices.SortFunc(out, func(a, b finding) int { return strings.Compare(a.at+a.rule+a.text, b.at+b.rule+b.text) })
 	return slices.Compact(out), errors.Join(errs...)
+}
+
+// structs returns the types with these names, and those of their fields, in the same packages.
+func structs(loaded []*packages.Package, roots []string) ([]*types.Named, error) {
+	byPath := map[string]*packages.Package{}
+	for _, p := range loaded {
+		byPath[p.PkgPath] = p
+	}
+	var out []*types.Named
+	var visit func(types.Type)
+	visit = func(t types.Type) {
+		switch t := t.(type) {
+		case *types.Pointer:
+			visit(t.Elem())
+		case *types.Slice:
+			visit(t.Elem())
+		case *types.Map:
+			visit(t.Elem())
+		case *types.Named:
+			s, ok := t.Underlying().(*types.Struct)
+			if !ok || t.Obj().Pkg() == nil || byPath[t.Obj().Pkg().Path()] == nil || slices.Contains(out, t) {
+				return
+			}
+			out = append(out, t)
+			for i := range s.NumFields() {
+				if tag := reflect.StructTag(s.Tag(i)).Get("json"); s.Field(i).Embedded() || tag != "" && tag != "-" {
+					visit(s.Field(i).Type())
+				}
+			}
+		}
+	}
+	for _, root := range roots {
+		at := strings.LastIndex(root, ".")
+		p := byPath[root[:max(at, 0)]]
+		if p == nil || p.Types.Scope().Lookup(root[at+1:]) == nil {
+			return nil, fmt.Errorf("there is no type %s in the packages", root)
+		}
+		visit(p.Types.Scope().Lookup(root[at+1:]).Type())
+	}
+	return out, nil
+}
+
+// within reports whether a position is in the definition of a struct.
+func within(t *types.Named, at token.Pos, files *token.FileSet) bool {
+	s := t.Underlying().(*types.Struct)
+	if s.NumFields() == 0 || at < t.Obj().Pos() {
+		return false
+	}
+	here, last := files.Position(at), files.Position(s.Field(s.NumFields()-1).Pos())
+	return here.Filename == last.Filename && here.Line <= last.Line
 }
 
 // An exception is what stays, and why. Field is the beginning of a text: "field PodDefaultSpec.Env".

@@ -14,7 +14,7 @@ func TestLint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := lint(folder, []string{"./testdata/bad"})
+	found, err := lint(folder, []string{"./testdata/bad"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,6 +28,24 @@ func TestLint(t *testing.T) {
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is missing in:\n%s", want, all)
+		}
+	}
+}
+
+// Only types that the file has are checked, and not as if a server stored them.
+func TestLintOfAFile(t *testing.T) {
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bad = "github.com/sallyport-io/sallyport/tools/apilint/testdata/bad"
+	found, err := lint(folder, []string{"./testdata/bad"}, []string{bad + ".File"})
+	if err != nil || len(found) != 1 || found[0].rule != "integers" || !strings.Contains(found[0].text, "Part.Count") {
+		t.Errorf("%v, %v", found, err)
+	}
+	for _, root := range []string{bad + ".Missing", "example.com/other.File", "File", ""} {
+		if _, err := lint(folder, []string{"./testdata/bad"}, []string{root}); err == nil || !strings.Contains(err.Error(), "there is no type "+root) {
+			t.Errorf("%q: %v", root, err)
 		}
 	}
 }

@@ -40,26 +40,26 @@ const (
 
 // Settings apply to all PodDefaults.
 type Settings struct {
-	// CommandExcluded are names of containers whose command and args are left
+	// excludedContainers are names of containers whose command and args are left
 	// alone. [DefaultSettings] has istio-proxy, as Kubeflow's webhook does.
 	CommandExcluded []string `json:"excludedContainers"`
-	// MeshContainers are names of containers that get neither env, envFrom nor
+	// meshContainers are names of containers that get neither env, envFrom nor
 	// volume mounts: a mesh proxy configures itself by env, which PodDefaults
 	// meant for the application would break. [DefaultSettings] has istio-proxy and
 	// linkerd-proxy.
 	MeshContainers []string `json:"meshContainers"`
-	// Freshness is Cached or Consistent. Consistent asks the API server for each pod: while
+	// freshness is Cached or Consistent. Consistent asks the API server for each pod: while
 	// that takes longer than the webhook's timeout, as on an overloaded machine, pods are
 	// refused. Give such a webhook more timeoutSeconds.
 	Freshness string `json:"freshness"`
-	// DataConnections is a label selector, as kubectl has it, of the Secrets that
+	// dataConnections is a label selector, as kubectl has it, of the Secrets that
 	// PodDefaults may select by labels; the server then reads the metadata of these
 	// Secrets. Empty, the default: PodDefaults that select Secrets are left out.
 	DataConnections string `json:"dataConnections"`
-	// MaxExemption is how far in the future an exemption may end when it is written. 0,
+	// maxExemption is how far in the future an exemption may end when it is written. 0,
 	// the default: Exemptions exempt from nothing.
 	MaxExemption metav1.Duration `json:"maxExemption"`
-	// Usage is [UsageIgnore], the default, also if empty, or [UsageCheck].
+	// usage is [UsageIgnore], the default, also if empty, or [UsageCheck].
 	Usage string `json:"usage"`
 }
 

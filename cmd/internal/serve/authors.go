@@ -19,10 +19,10 @@ import (
 
 // PodDefaultSettings are the settings of injection and of the authorization of authors.
 type PodDefaultSettings struct {
-	poddefault.Settings
-	// Authorize selects what happens to a PodDefault whose author may not create pods.
+	poddefault.Settings `json:",inline"`
+	// authorizeAuthors selects what happens to a PodDefault whose author may not create pods.
 	Authorize author.Mode `json:"authorizeAuthors"`
-	// Guard selects what happens to pods during an outage.
+	// guard selects what happens to pods during an outage.
 	Guard Guard `json:"guard"`
 }
 

@@ -162,8 +162,8 @@ func TestEverySettingHasOneDocAndTheDefaultThatItNames(t *testing.T) {
 		for name, f := range setting.Fields(section.Type) {
 			path := strings.Split(section.Tag.Get("json"), ",")[0] + "." + name
 			doc := docs[f.Name]
-			if !strings.HasPrefix(doc, f.Name+" ") {
-				t.Errorf("%s: the comment does not begin with %s: %q", path, f.Name, doc)
+			if !strings.HasPrefix(doc, name+" ") {
+				t.Errorf("%s: the comment does not begin with %s: %q", path, name, doc)
 			}
 			value := setting.Lookup(Default(), path)
 			doc = strings.ReplaceAll(doc, "\n", " ")

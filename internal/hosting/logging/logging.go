@@ -25,12 +25,12 @@ var (
 
 // Settings configure logging. Start from [DefaultSettings].
 type Settings struct {
-	// Level is the minimum level of messages to log: debug, info, warn or error. Default
+	// level is the minimum level of messages to log: debug, info, warn or error. Default
 	// info.
 	Level string `json:"level"`
-	// Format is text or json. Default text.
+	// format is text or json. Default text.
 	Format string `json:"format"`
-	// Verbosity is the log verbosity of Kubernetes' client libraries, 0 to 10. A value
+	// verbosity is the log verbosity of Kubernetes' client libraries, 0 to 10. A value
 	// above 0 implies level debug. Default 0.
 	Verbosity int32 `json:"verbosity"`
 }

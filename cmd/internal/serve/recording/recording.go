@@ -59,7 +59,7 @@ func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
 	if s.RecentMegabytes < 1 || s.RecentMegabytes > maxRecentMegabytes {
 		errs = append(errs, field.Invalid(path.Child("recentMegabytes"), s.RecentMegabytes, fmt.Sprintf("must be 1 to %d", maxRecentMegabytes)))
 	}
-	for name, value := range map[string]int{"maxSizeMegabytes": s.MaxSizeMegabytes, "maxFiles": s.MaxFiles, "maxAgeDays": s.MaxAgeDays} {
+	for name, value := range map[string]int32{"maxSizeMegabytes": s.MaxSizeMegabytes, "maxFiles": s.MaxFiles, "maxAgeDays": s.MaxAgeDays} {
 		if value < 1 {
 			errs = append(errs, field.Invalid(path.Child(name), value, "must be at least 1"))
 		}
@@ -99,11 +99,11 @@ func New(s configv1alpha1.Recording, logger *slog.Logger, metrics prometheus.Reg
 			return nil, err
 		}
 		r.file = &lumberjack.Logger{
-			Filename: filepath.Join(s.Directory, FileName), MaxSize: s.MaxSizeMegabytes, MaxBackups: s.MaxFiles - 1, MaxAge: s.MaxAgeDays,
+			Filename: filepath.Join(s.Directory, FileName), MaxSize: int(s.MaxSizeMegabytes), MaxBackups: int(s.MaxFiles - 1), MaxAge: int(s.MaxAgeDays),
 		}
 	}
 	if s.RecentReviews > 0 {
-		r.recent = newRing(s.RecentReviews, s.RecentMegabytes)
+		r.recent = newRing(int(s.RecentReviews), int(s.RecentMegabytes))
 	}
 	for _, result := range []string{"written", "dropped", "failed"} {
 		r.reviews.WithLabelValues(result)

@@ -23,10 +23,10 @@ import (
 // Settings configure where spans are exported. They are those of kube-apiserver's
 // TracingConfiguration (KEP-647).
 type Settings struct {
-	// Endpoint is the host:port of an OpenTelemetry collector (OTLP over gRPC, without
+	// endpoint is the host:port of an OpenTelemetry collector (OTLP over gRPC, without
 	// TLS). If empty, nothing is exported.
 	Endpoint string `json:"endpoint,omitempty"`
-	// SamplingRatePerMillion is the number of calls to trace per million calls that their
+	// samplingRatePerMillion is the number of calls to trace per million calls that their
 	// caller does not trace. Calls that kube-apiserver traces are always traced. Default 0.
 	SamplingRatePerMillion int32 `json:"samplingRatePerMillion"`
 }

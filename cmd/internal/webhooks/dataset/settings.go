@@ -40,26 +40,26 @@ var sidecarModes = []SidecarMode{PlainSidecar, NativeSidecar, "default", "legacy
 
 // Settings are those of the webhook.
 type Settings struct {
-	// PluginsProfile is Fluid's profile of plugins, in the format of the key pluginsProfile
-	// of its ConfigMap webhook-plugins. Alternatively, PluginsProfileConfigMap is the
-	// namespace and name of that ConfigMap, "fluid-system/webhook-plugins", which is
-	// watched. Without both, [DefaultProfile] is used.
-	PluginsProfile          string `json:"pluginsProfile,omitempty"`
+	// pluginsProfile is Fluid's profile of plugins, in the format of that key of its ConfigMap
+	// webhook-plugins. Without it and pluginsProfileConfigMap, [DefaultProfile] is used.
+	PluginsProfile string `json:"pluginsProfile,omitempty"`
+	// pluginsProfileConfigMap is the namespace and name of that ConfigMap,
+	// "fluid-system/webhook-plugins", which is watched. It excludes pluginsProfile.
 	PluginsProfileConfigMap string `json:"pluginsProfileConfigMap,omitempty"`
-	// RequiredSemantics defaults to "and".
+	// requiredSemantics is "and", the default, or "or".
 	RequiredSemantics RequiredSemantics `json:"requiredSemantics"`
-	// NamespaceLabel also enables the older mode: all pods of namespaces with the label
+	// namespaceLabel also enables the older mode: all pods of namespaces with the label
 	// fluid.io/enable-injection=true, even if another webhook configuration sends them to
 	// Path.
 	NamespaceLabel bool `json:"namespaceLabel,omitempty"`
-	// Disabled admits all pods unchanged.
+	// disabled admits all pods unchanged.
 	Disabled bool `json:"disabled,omitempty"`
-	// FilePrefetcherImage is the image for pods whose annotations do not set one.
+	// filePrefetcherImage is the image for pods whose annotations do not set one.
 	FilePrefetcherImage string `json:"filePrefetcherImage,omitempty"`
-	// SidecarMode is "sidecar", the default, or "native-sidecar". "default" and "legacy", the
+	// sidecarMode is "sidecar", the default, or "native-sidecar". "default" and "legacy", the
 	// values of Fluid's chart, are the same as "sidecar".
 	SidecarMode SidecarMode `json:"sidecarMode"`
-	// PlatformLabel is the deprecated label of pods with the name of their serverless
+	// platformLabel is the deprecated label of pods with the name of their serverless
 	// platform.
 	PlatformLabel string `json:"platformLabel,omitempty"`
 }

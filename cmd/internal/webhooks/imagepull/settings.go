@@ -11,24 +11,24 @@ import (
 
 // Settings configure the requirements on images.
 type Settings struct {
-	// AlwaysPull sets the pull policy Always when an image is run for the first time, so
+	// alwaysPull sets the pull policy Always when an image is run for the first time, so
 	// that no pod uses an image from a node's cache without credentials for it, like the
 	// AlwaysPullImages admission plugin. Default true.
 	AlwaysPull bool `json:"alwaysPull"`
-	// AllowedRegistries are the only allowed sources of images: a registry
+	// allowedRegistries are the only allowed sources of images: a registry
 	// ("registry.example.com", "localhost:5000"), or a registry and a prefix of the
 	// repository, in whole components ("registry.example.com/team"). An image without a
 	// registry is from docker.io, and from docker.io/library if it is a single word. If
 	// empty, all registries are allowed.
 	AllowedRegistries []string `json:"allowedRegistries,omitempty"`
-	// ForbidLatest rejects images with the tag latest, or with neither tag nor digest,
+	// forbidLatest rejects images with the tag latest, or with neither tag nor digest,
 	// which is equivalent.
 	ForbidLatest bool `json:"forbidLatest,omitempty"`
-	// ExemptNamespaces are the names of namespaces without requirements on images.
+	// exemptNamespaces are the names of namespaces without requirements on images.
 	ExemptNamespaces []string `json:"exemptNamespaces,omitempty"`
-	// ExemptImages are images without requirements, in the format of AllowedRegistries.
+	// exemptImages are images without requirements, in the format of AllowedRegistries.
 	ExemptImages []string `json:"exemptImages,omitempty"`
-	// ExemptDigests keeps the pull policy of images that are pinned by a digest, since the
+	// exemptDigests keeps the pull policy of images that are pinned by a digest, since the
 	// cached image is that of the registry. Pods then need no credentials for an image that
 	// is on the node.
 	ExemptDigests bool `json:"exemptDigests,omitempty"`

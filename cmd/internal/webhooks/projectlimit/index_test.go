@@ -20,7 +20,7 @@ import (
 func countingWebhook(t testing.TB, source Source, limit int) admission.Webhook {
 	t.Helper()
 	settings := DefaultSettings()
-	settings.Limit = limit
+	settings.Limit = int32(limit)
 	webhooks, err := New(source, settings)
 	if err != nil {
 		t.Fatal(err)

@@ -16,17 +16,17 @@ func (s *Settings) exempt(user *authenticationv1.UserInfo) bool {
 
 // limit returns how many projects a user may have.
 func (s *Settings) limit(user *authenticationv1.UserInfo) int {
-	highest := -1
+	highest := int32(-1)
 	for _, l := range s.Limits {
 		if l.User != "" && l.User == user.Username {
-			return l.Limit
+			return int(l.Limit)
 		}
 		if l.Group != "" && slices.Contains(user.Groups, l.Group) {
 			highest = max(highest, l.Limit)
 		}
 	}
 	if highest >= 0 {
-		return highest
+		return int(highest)
 	}
-	return s.Limit
+	return int(s.Limit)
 }

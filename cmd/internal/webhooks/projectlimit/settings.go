@@ -10,28 +10,32 @@ import (
 
 // Settings configure how many projects a requester may have.
 type Settings struct {
-	// Limit applies to requesters without an entry in Limits. Default 10; 0 allows none.
-	Limit int `json:"limit"`
-	// Limits are limits for users and groups. The limit of the user takes precedence over
+	// limit applies to requesters without an entry in Limits. Default 10; 0 allows none.
+	Limit int32 `json:"limit"`
+	// limits are limits for users and groups. The limit of the user takes precedence over
 	// those of groups; of several groups, the highest applies.
 	Limits []Limit `json:"limits,omitempty"`
-	// ExemptUsers and ExemptGroups may have any number of projects, are not stamped, and
-	// may set and change the requester of a namespace. They must include everything that
-	// creates namespaces on behalf of users. Default the user system:apiserver, and the
-	// groups system:masters and those of the service accounts of kube-system and
+	// exemptUsers may have any number of projects, are not stamped, and may set and change
+	// the requester of a namespace. They and exemptGroups must include everything that
+	// creates namespaces on behalf of users. Default system:apiserver.
+	ExemptUsers []string `json:"exemptUsers"`
+	// exemptGroups are groups whose users are exempt like exemptUsers. Default
+	// system:masters, and those of the service accounts of kube-system and
 	// openshift-apiserver.
-	ExemptUsers  []string `json:"exemptUsers"`
 	ExemptGroups []string `json:"exemptGroups"`
-	// CountTerminating also counts namespaces that are being deleted. They are empty or
+	// countTerminating also counts namespaces that are being deleted. They are empty or
 	// soon will be, but deletion can be delayed for long.
 	CountTerminating bool `json:"countTerminating,omitempty"`
 }
 
 // Limit is the limit of a user or a group.
 type Limit struct {
-	User  string `json:"user,omitempty"`
+	// user is the user with this limit. It or group is required.
+	User string `json:"user,omitempty"`
+	// group is the group each of whose users has this limit.
 	Group string `json:"group,omitempty"`
-	Limit int    `json:"limit"`
+	// limit is how many projects are allowed. 0 allows none.
+	Limit int32 `json:"limit"`
 }
 
 // DefaultSettings returns the default settings.

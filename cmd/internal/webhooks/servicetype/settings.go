@@ -26,24 +26,24 @@ var features = []Feature{LoadBalancer, NodePort, ExternalName, ExternalIPs}
 
 // Settings configure which Services are forbidden.
 type Settings struct {
-	// Forbidden are the forbidden features, except for exceptions. Default LoadBalancer,
+	// forbidden are the forbidden features, except for exceptions. Default LoadBalancer,
 	// NodePort, ExternalName and ExternalIPs.
 	Forbidden []Feature `json:"forbidden"`
-	// Exceptions allow forbidden features. One matching exception is sufficient.
+	// exceptions allow forbidden features. One matching exception is sufficient.
 	Exceptions []Exception `json:"exceptions,omitempty"`
 }
 
 // Exception allows forbidden features of Services. All its conditions must be met; at least
 // one is required.
 type Exception struct {
-	// Features are the allowed features. If empty, all forbidden features are allowed.
+	// features are the allowed features. If empty, all forbidden features are allowed.
 	Features []Feature `json:"features,omitempty"`
-	// Namespaces are the names of namespaces that the exception applies to.
+	// namespaces are the names of namespaces that the exception applies to.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Labels that the Service must have. Anyone who creates Services can set them: they
+	// labels are those that the Service must have. Anyone who creates Services can set them: they
 	// prevent accidents, not abuse.
 	Labels map[string]string `json:"labels,omitempty"`
-	// LoadBalancerClasses are values of spec.loadBalancerClass, for LoadBalancer only.
+	// loadBalancerClasses are values of spec.loadBalancerClass, for LoadBalancer only.
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
 }
 

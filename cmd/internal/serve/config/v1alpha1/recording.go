@@ -6,27 +6,29 @@ package v1alpha1
 // for `sallyport replay`. Values of environment variables and annotations, and the data of
 // Secrets, are not recorded.
 type Recording struct {
-	// Directory is an absolute path of files; empty to write none.
+	// directory is an absolute path of files; empty to write none.
 	Directory string `json:"directory,omitempty"`
-	// SamplingRatePerMillion is how many of a million reviews are recorded. Default 0.
+	// samplingRatePerMillion is how many of a million reviews are recorded. Default 0.
 	SamplingRatePerMillion int32 `json:"samplingRatePerMillion"`
-	// Webhooks are the names of those whose reviews are recorded; empty for all.
+	// webhooks are the names of those whose reviews are recorded; empty for all.
 	Webhooks []string `json:"webhooks,omitempty"`
-	// Annotations and Variables are the names of annotations and environment variables whose
-	// values are recorded; a final * makes a prefix of a name.
+	// annotations are the names of annotations whose values are recorded; a final * makes a
+	// prefix of a name.
 	Annotations []string `json:"annotations,omitempty"`
-	Variables   []string `json:"variables,omitempty"`
-	// MaxSizeMegabytes is the size at which a new file begins. Default 10.
-	MaxSizeMegabytes int `json:"maxSizeMegabytes"`
-	// MaxFiles is how many files are kept. Default 5.
-	MaxFiles int `json:"maxFiles"`
-	// MaxAgeDays is for how long a file is kept. Default 7.
-	MaxAgeDays int `json:"maxAgeDays"`
-	// RecentReviews is how many of the latest recorded reviews the server keeps in memory and
+	// variables are the names of environment variables whose values are recorded; a final *
+	// makes a prefix of a name.
+	Variables []string `json:"variables,omitempty"`
+	// maxSizeMegabytes is the size at which a new file begins. Default 10.
+	MaxSizeMegabytes int32 `json:"maxSizeMegabytes"`
+	// maxFiles is how many files are kept. Default 5.
+	MaxFiles int32 `json:"maxFiles"`
+	// maxAgeDays is for how long a file is kept. Default 7.
+	MaxAgeDays int32 `json:"maxAgeDays"`
+	// recentReviews is how many of the latest recorded reviews the server keeps in memory and
 	// serves to `sallyport record`, on the port for metrics. Requires authentication.metrics
 	// Delegated. At most 100000. Default 0.
-	RecentReviews int `json:"recentReviews"`
-	// RecentMegabytes limits the memory of the recent reviews; the oldest leave first. At most
+	RecentReviews int32 `json:"recentReviews"`
+	// recentMegabytes limits the memory of the recent reviews; the oldest leave first. At most
 	// 64. Default 8.
-	RecentMegabytes int `json:"recentMegabytes"`
+	RecentMegabytes int32 `json:"recentMegabytes"`
 }

@@ -26,20 +26,29 @@ const (
 type SallyportConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Kubeconfig is the path of a kubeconfig file. If empty, the server uses the pod's
+	// kubeconfig is the path of a kubeconfig file. If empty, the server uses the pod's
 	// service account. A server that calls no API server needs neither.
-	Kubeconfig     string                              `json:"kubeconfig,omitempty"`
-	Registration   registration.Settings               `json:"registration"`
-	Certificate    certificate.Settings                `json:"certificate"`
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// registration is how the API server reaches the webhooks, who registers them, and when
+	// they are called.
+	Registration registration.Settings `json:"registration"`
+	// certificate is the source of the serving certificate.
+	Certificate certificate.Settings `json:"certificate"`
+	// leaderElection elects the replica that runs the controllers.
 	LeaderElection registration.LeaderElectionSettings `json:"leaderElection"`
-	Authentication serving.AuthenticationSettings      `json:"authentication"`
-	Serving        serving.Settings                    `json:"serving"`
-	Log            logging.Settings                    `json:"log"`
-	Tracing        tracing.Settings                    `json:"tracing"`
-	Recording      Recording                           `json:"recording"`
-	// Webhooks lists the ready-made webhooks to run, in any order. Default poddefault.
+	// authentication is who may call the server.
+	Authentication serving.AuthenticationSettings `json:"authentication"`
+	// serving has the addresses, limits and timeouts of the server.
+	Serving serving.Settings `json:"serving"`
+	// log is what is logged, and how.
+	Log logging.Settings `json:"log"`
+	// tracing is where spans are exported.
+	Tracing tracing.Settings `json:"tracing"`
+	// recording is which reviews are recorded.
+	Recording Recording `json:"recording"`
+	// webhooks lists the ready-made webhooks to run, in any order. Default poddefault.
 	Webhooks []Webhook `json:"webhooks"`
-	// Controllers selects the controllers of the enabled webhooks: foo enables foo, -foo
+	// controllers selects the controllers of the enabled webhooks: foo enables foo, -foo
 	// disables it, * enables all that are not named, except poddefault-reports. An empty
 	// list enables none. Default "*".
 	Controllers []string `json:"controllers"`
@@ -48,33 +57,38 @@ type SallyportConfiguration struct {
 // Webhook configures a ready-made webhook. If that consists of several webhooks, the fields
 // apply to each of them.
 type Webhook struct {
-	// Name is the name that `sallyport webhooks` prints. Required.
+	// name is the name that `sallyport webhooks` prints. Required.
 	Name string `json:"name"`
-	// Enabled defaults to true.
+	// enabled is whether the webhook runs. Default true.
 	Enabled *bool `json:"enabled,omitempty"`
-	// FailurePolicy and TimeoutSeconds override those of registration.
-	FailurePolicy  *string `json:"failurePolicy,omitempty"`
-	TimeoutSeconds *int32  `json:"timeoutSeconds,omitempty"`
-	// Path overrides the URL path of the entry's first webhook, and answers there for all
+	// failurePolicy overrides that of registration.
+	FailurePolicy *string `json:"failurePolicy,omitempty"`
+	// timeoutSeconds overrides that of registration.
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+	// path overrides the URL path of the entry's first webhook, and answers there for all
 	// webhooks of the entry: a configuration written for another server has one path. It
 	// takes effect at the next start.
 	Path *string `json:"path,omitempty"`
-	// Paths overrides the URL paths of single webhooks of the entry, by their default names.
+	// paths overrides the URL paths of single webhooks of the entry, by their default names.
 	// It takes effect at the next start.
 	Paths map[string]string `json:"paths,omitempty"`
-	// Names overrides the names under which webhooks of the entry are registered, by their
+	// names overrides the names under which webhooks of the entry are registered, by their
 	// default names. It takes effect at the next start. Not for poddefault, whose webhooks
 	// commands find by name.
 	Names map[string]string `json:"names,omitempty"`
-	// MatchPolicy is Exact or Equivalent. Default Equivalent.
+	// matchPolicy is Exact or Equivalent. Default Equivalent.
 	MatchPolicy *string `json:"matchPolicy,omitempty"`
-	// ReinvocationPolicy of mutating webhooks is Never or IfNeeded. Default IfNeeded.
+	// reinvocationPolicy of mutating webhooks is Never or IfNeeded. Default IfNeeded.
 	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty"`
-	// NamespaceSelector, ObjectSelector and MatchConditions narrow the requests that the
-	// webhook is called for, in addition to its own and those of registration.
-	NamespaceSelector *metav1.LabelSelector                    `json:"namespaceSelector,omitempty"`
-	ObjectSelector    *metav1.LabelSelector                    `json:"objectSelector,omitempty"`
-	MatchConditions   []admissionregistrationv1.MatchCondition `json:"matchConditions,omitempty"`
-	// Settings are specific to the webhook; see its documentation.
+	// namespaceSelector limits the webhook to objects in namespaces with matching labels, in
+	// addition to its own selector and that of registration.
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// objectSelector limits the webhook to objects with matching labels, in addition to its
+	// own selector.
+	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
+	// matchConditions limit the requests that the webhook is called for, in addition to its
+	// own conditions.
+	MatchConditions []admissionregistrationv1.MatchCondition `json:"matchConditions,omitempty"`
+	// settings are specific to the webhook; see its documentation.
 	Settings json.RawMessage `json:"settings,omitempty"`
 }
