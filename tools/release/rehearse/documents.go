@@ -42,7 +42,7 @@ func (r *rehearsal) firstChange(ctx context.Context) error {
 		return err
 	}
 	script = strings.Replace(script, "https://"+library, r.top, 1) + "git status --porcelain\ngit show --stat --format=%s\n"
-	out, err := r.commandWith(ctx, []string{"GIT_PAGER=cat"}, folder, "bash", "-euo", "pipefail", "-c", script)
+	out, err := r.commandWith(ctx, []string{"GIT_PAGER=cat", "GOWORK=", "GOFLAGS=", "MAKEFLAGS=", "MAKELEVEL="}, folder, "bash", "-euo", "pipefail", "-c", script)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if last := lines[len(lines)-1]; err == nil && (!strings.HasPrefix(strings.TrimSpace(last), "1 file changed, ") || strings.Contains(last, "deletion")) {
 		err = fmt.Errorf("the commit is not exactly one new case:\n%s", out)
