@@ -33,8 +33,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/hosting/controllers"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 // App is an application. Create one with [New].
@@ -55,7 +55,7 @@ type App struct {
 	// command convert. The options that need them set them: direct calls would link
 	// controller-runtime's manager and the command into every program.
 	manage           func(_ *Settings, _ *chosen, _ *rest.Config, changed func()) (*controllers.Manager, error)
-	checkConversions func(application string, flags cluster.Flags, converters []conversion.Converter) *cobra.Command
+	checkConversions func(application string, flags clusterflags.Flags, converters []conversion.Converter) *cobra.Command
 	// authentications are the modes of authentication besides the built-in ones.
 	authentications []authentication
 	scheme          *runtime.Scheme // of controllers; nil means client-go's

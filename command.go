@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/application"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/logging"
 	"github.com/sallyport-io/sallyport/internal/hosting/memory"
-	"github.com/sallyport-io/sallyport/internal/install"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 // Command returns a command that runs the application until SIGTERM or an interrupt. It
@@ -48,12 +48,13 @@ func (a *App) Command() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	setting.Bind(cmd, s, hosting.FlagNamed(hosting.Flags(a.name, nil), "kubeconfig"))
 	a.addFlags(cmd, s)
-	cmd.AddCommand(install.ConfigCommand(a.installation()))
+	cmd.AddCommand(application.Config(a.installation()))
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
-		cmd.AddCommand(install.Command(a.installation()), install.UninstallOf(a.installation()))
+		described, _ := a.installation()
+		cmd.AddCommand(application.Manifests(a.installation()), application.UninstallOf(described))
 	}
 	if len(a.converters) > 0 {
-		cmd.AddCommand(a.checkConversions(a.name, cluster.Flags{UserAgent: a.name + "/" + a.version}, a.converters))
+		cmd.AddCommand(a.checkConversions(a.name, clusterflags.Flags{UserAgent: a.name + "/" + a.version}, a.converters))
 	}
 	return cmd
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/internal/install/roundtrip"
+	"github.com/sallyport-io/sallyport/internal/cli/application"
 	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
@@ -18,7 +18,7 @@ import (
 // converted objects.
 func WithConverters(converters ...conversion.Converter) Option {
 	return func(a *App) {
-		a.converters, a.checkConversions = append(a.converters, converters...), roundtrip.Command
+		a.converters, a.checkConversions = append(a.converters, converters...), application.Convert
 	}
 }
 

@@ -55,8 +55,9 @@ func (a *App) checkCRDs() {
 	}
 }
 
-// installation returns the input of the install commands, with its own settings.
-func (a *App) installation() install.Application {
+// installation returns the input of a command that installs, with settings of its own, and what adds the flags that
+// set these.
+func (a *App) installation() (install.Application, func(*cobra.Command)) {
 	s := newCommandSettings(a)
 	rules, in := a.rights()
 	return install.Application{
@@ -70,11 +71,10 @@ func (a *App) installation() install.Application {
 				Migrates: len(c.components) > 0 && len(a.migrated) > 0,
 			}, errors.Join(err, setting.Join(s.Log.Validate(field.NewPath("log"))))
 		},
-		AddFlags: func(cmd *cobra.Command) { a.addFlags(cmd, s) },
 		Validate: func() error {
 			s.Client = &rest.Config{} // no cluster is called
 			return s.validate(a)
 		},
 		Settings: *hosted(&s.Settings, a.authenticationNames()),
-	}
+	}, func(cmd *cobra.Command) { a.addFlags(cmd, s) }
 }

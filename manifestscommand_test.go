@@ -29,7 +29,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/internal/install"
+	"github.com/sallyport-io/sallyport/internal/cli/application"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -219,7 +219,7 @@ func TestManifestsHasTheFlagsAndPartsOfWhatIsRegistered(t *testing.T) {
 				t.Fatal(err)
 			}
 			flags := map[string]*pflag.Flag{}
-			install.Command(app.installation()).Flags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = f })
+			application.Manifests(app.installation()).Flags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = f })
 			if got := flags["part"].DefValue; got != tc.part {
 				t.Errorf("parts %s, want %s", got, tc.part)
 			}

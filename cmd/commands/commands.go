@@ -24,9 +24,8 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/install"
-	"github.com/sallyport-io/sallyport/internal/install/authority"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 // AddTo adds to the command of an application:
@@ -39,7 +38,7 @@ import (
 //     command manifests prints, or in a cluster; it fails if there are findings.
 func AddTo(cmd *cobra.Command, app *sallyport.App) {
 	name, webhooks := cmd.Name(), app.Webhooks()
-	flags := cluster.Flags{UserAgent: name + "/" + cmd.Version}
+	flags := clusterflags.Flags{UserAgent: name + "/" + cmd.Version}
 	cmd.AddCommand(
 		commands.Review(commands.Reviewer{
 			Name: name, Names: commands.WebhookNames(webhooks),
@@ -55,11 +54,11 @@ func AddTo(cmd *cobra.Command, app *sallyport.App) {
 }
 
 // doctorOf is the command doctor of an application, for a program that may have another name.
-func doctorOf(app *sallyport.App, application, program string, flags cluster.Flags) *cobra.Command {
+func doctorOf(app *sallyport.App, application, program string, flags clusterflags.Flags) *cobra.Command {
 	var given []string
 	settings := app.DefaultSettings()
 	cmd := commands.Doctor(
-		authority.Flags{Flags: flags, Registration: settings.Registration, Certificate: settings.Certificate},
+		clusterflags.AuthorityFlags{Flags: flags, Registration: settings.Registration, Certificate: settings.Certificate},
 		doctor.Options{
 			Program: program, Serve: program, Discloses: "its changes", ServiceAccount: application, Leases: install.Leases(application),
 			Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of, given) },

@@ -12,12 +12,12 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/install/authority"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 )
 
-func authorityFlags() authority.Flags {
+func authorityFlags() clusterflags.AuthorityFlags {
 	defaults := serve.Default()
-	return authority.Flags{Flags: clusterFlags(), Certificate: defaults.Certificate, Registration: defaults.AppRegistration()}
+	return clusterflags.AuthorityFlags{Flags: clusterFlags(), Certificate: defaults.Certificate, Registration: defaults.AppRegistration()}
 }
 
 func newCertificatesCommand() *cobra.Command {

@@ -27,8 +27,11 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/served"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -36,7 +39,7 @@ import (
 var chainOperations = []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
 
 type chainOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	question inspect.Question
 	files    []string
 	with     []string
@@ -231,7 +234,7 @@ func object(files []string, stdin io.Reader) (*manifest.Object, error) {
 
 // evaluateChain evaluates the chain of a request.
 func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, argument string) error {
-	config, err := serve.Load(o.configFile, cmd.Flags(), serve.OfDeployment...)
+	config, err := serve.Load(o.configFile, setting.GivenTo(cmd.Flags()), serve.OfDeployment...)
 	if err != nil {
 		return err
 	}
@@ -278,7 +281,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 		}
 	}
 	reads := &review.Run{Given: run.Objects, Notes: cmd.ErrOrStderr(), Namespace: cmp.Or(run.Request.Namespace, metav1.NamespaceDefault), Validation: fieldcheck.Modes[0]}
-	config.Review(reads)
+	served.Review(reads, config)
 	if run.Webhooks, err = reads.Prepared(ctx); err != nil {
 		return err
 	}

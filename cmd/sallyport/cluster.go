@@ -8,10 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 )
 
-func clusterFlags() cluster.Flags { return cluster.Flags{UserAgent: "sallyport/" + buildVersion()} }
+func clusterFlags() clusterflags.Flags {
+	return clusterflags.Flags{UserAgent: "sallyport/" + buildVersion()}
+}
 
 // filesOrName requires either files or the name of an object.
 func filesOrName(files, args []string) error {

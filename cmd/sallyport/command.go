@@ -11,9 +11,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/commands"
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
-	"github.com/sallyport-io/sallyport/cmd/internal/install/scaffold"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/install/roundtrip"
+	"github.com/sallyport-io/sallyport/internal/cli/application"
 )
 
 // groups are the commands, as the help shows them.
@@ -29,7 +28,7 @@ func groups() []commandGroup {
 			newServeCommand(), newManifestsCommand(), newUninstallCommand(), newConfigCommand(), newCertificatesCommand(),
 			newRecordCommand(), newWebhooksCommand(),
 		}},
-		{"Authors", []*cobra.Command{newInitCommand(), roundtrip.WebhookCommand("sallyport", clusterFlags())}},
+		{"Authors", []*cobra.Command{commands.Init(buildVersion()), application.ConvertByWebhooks("sallyport", clusterFlags())}},
 		{"Other commands", []*cobra.Command{newVersionCommand()}},
 	}
 }
@@ -99,12 +98,4 @@ func group(use, short, long string) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-}
-
-func newInitCommand() *cobra.Command {
-	o := scaffold.Init{Project: scaffold.Project{Sallyport: buildVersion()}}
-	cmd := o.Command()
-	cli.AddFlagGroup(cmd, "API", func() { o.AddAPIFlags(cmd) })
-	cli.AddFlagGroup(cmd, "Project", func() { o.AddProjectFlags(cmd) })
-	return cmd
 }

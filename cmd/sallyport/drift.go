@@ -10,11 +10,11 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 )
 
 type driftOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	all    bool
 	output string
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -22,7 +23,7 @@ import (
 // defaultsOptions are the common options of commands that evaluate the PodDefaults of a
 // cluster.
 type defaultsOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	files      []string
 	server     *serve.Config
 	config     string

@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/install"
+	"github.com/sallyport-io/sallyport/internal/cli/application"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 )
 
 func newManifestsCommand() *cobra.Command {
@@ -34,11 +36,11 @@ func newManifestsCommand() *cobra.Command {
 			"  sallyport manifests --service sallyport-system/webhooks --part configurations --ca-file ca.crt | kubectl apply -f -",
 		Args: cli.NoArguments("choose the objects to print with --part"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := serve.Load(o.ConfigFile, cmd.Flags(), serve.OfDeployment...)
+			config, err := serve.Load(o.ConfigFile, setting.GivenTo(cmd.Flags()), serve.OfDeployment...)
 			if config == nil {
 				return err
 			}
-			o.Server, o.Given = config, cmd.Flags()
+			o.Server, o.Given = config, setting.GivenTo(cmd.Flags())
 			if err := errors.Join(err, o.Validate()); err != nil {
 				return err
 			}
@@ -60,24 +62,48 @@ func newManifestsCommand() *cobra.Command {
 		flags.StringVar(&o.ServiceAccount, "service-account", "sallyport", "`name` of the server's service account, in the namespace of --service")
 		addServerFlags(cmd, o.Server, "registration", "owner", "certificate-source", "authority-secret", "leader-elect", "webhooks", "controllers")
 	})
-	cli.AddFlagGroup(cmd, "Workload", func() { o.Workload.AddFlags(flags) })
+	cli.AddFlagGroup(cmd, "Workload", func() { addWorkloadFlags(flags, &o.Workload) })
 	cli.AddFlagGroup(cmd, "Callers", func() {
 		addServerFlags(cmd, o.Server, "authentication", "metrics-authentication")
-		o.Callers.AddFlags(flags)
+		addCallersFlags(flags, &o.Callers)
 	})
 	cli.AddFlagGroup(cmd, "Webhook configurations", func() {
 		addServerFlags(cmd, o.Server, "configuration-name", "namespace-selector", "failure-policy")
 		flags.StringVar(&o.CAFile, "ca-file", "", "`file` with the PEM-encoded CA bundle for the caBundle; empty if something else writes it")
 		cli.CompleteFiles(cmd, "ca-file")
-		o.Extra.AddFlags(flags, "the webhook configurations")
+		application.AddExtraFlags(flags, &o.Extra, "the webhook configurations")
 		flags.BoolVar(&o.Static, "static", false,
 			"print static admission manifests, which kube-apiserver reads from files; requires --url and --part configurations")
 	})
 	return cmd
 }
 
+// addCallersFlags adds the flags of the NetworkPolicy.
+func addCallersFlags(flags *pflag.FlagSet, c *deployment.Callers) {
+	flags.BoolVar(&c.NetworkPolicy, "network-policy", true,
+		"print a NetworkPolicy with --part workload, or with any other part if this flag is set")
+	flags.StringSliceVar(&c.CIDRs, "api-server-cidrs", nil,
+		"in the NetworkPolicy: `addresses` of the API servers, for example 10.0.0.1/32; may be repeated; if empty, any address may call the webhooks")
+	flags.StringVar(&c.MetricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
+		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
+	flags.StringVar(&c.PodSelector, "pod-selector", "",
+		"in the NetworkPolicy: label `selector` of the server's pods; defaults to the pods of --part workload")
+}
+
+// addWorkloadFlags adds the flags of the Deployment.
+func addWorkloadFlags(flags *pflag.FlagSet, w *deployment.Workload) {
+	flags.StringVar(&w.Image, "image", "", "with --part workload: the `image` of the server")
+	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of replicas")
+	flags.Int32Var(&w.SecurePort, "secure-port", 8443,
+		"with --part workload: `port` to serve webhooks on with TLS, in the container; control planes outside the cluster's network reach few other ports without a firewall rule")
+	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
+		"with --part workload: `name` of the pods' priority class; set it to empty if a quota forbids the class; empty by default if the failure policy is Ignore, since nothing then waits for a server")
+	flags.StringVar(&w.TLSSecret, "tls-secret", "",
+		"with --part workload and --certificate-source Files: `name` of the Secret with tls.crt, tls.key and ca.crt")
+}
+
 func newUninstallCommand() *cobra.Command {
-	return install.UninstallCommand(install.Uninstaller{
+	return application.Uninstall(application.Uninstaller{
 		Long: "Remove the backstop policy of PodDefault injection with its parameters, reports about PodDefaults, and the\n" +
 			"webhook configurations that a server wrote: its own webhooks only, or the whole objects if they contain\n" +
 			"no others. With --static-manifests-dir, remove the static manifests instead.\n\n" +

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
@@ -232,7 +233,7 @@ func TestServeTakesTheArgumentsOfTheWorkload(t *testing.T) {
 			if err := cmd.ParseFlags(container.Args[1:]); err != nil {
 				t.Fatal(err)
 			}
-			config, err := serve.Load("", cmd.Flags()) // the file does not exist here
+			config, err := serve.Load("", setting.GivenTo(cmd.Flags())) // the file does not exist here
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

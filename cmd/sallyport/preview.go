@@ -12,7 +12,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -66,7 +66,7 @@ func newPreviewCommand() *cobra.Command {
 
 // completeDefaults completes poddefault/ and clusterpoddefault/, and then names in the
 // cluster.
-func completeDefaults(of *cluster.Flags) cobra.CompletionFunc {
+func completeDefaults(of *clusterflags.Flags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -16,11 +16,11 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/fetch"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 )
 
 type recordOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	fetch.Options
 	caFile string
 	output string

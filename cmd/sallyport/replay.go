@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/recorded"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/served"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -80,7 +81,7 @@ func (o *replayOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 			return nil
 		}
 		out := &review.Run{With: side.with, Stdin: cmd.InOrStdin(), Notes: cmd.ErrOrStderr(), Namespace: "default", Validation: fieldcheck.Modes[0]}
-		config.Review(out)
+		served.Review(out, config)
 		return out
 	}
 	run.Now = load(o.now)

@@ -8,7 +8,9 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/commands"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/served"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 )
 
 func newReviewCommand() *cobra.Command {
@@ -39,10 +41,10 @@ func newReviewCommand() *cobra.Command {
 			addServerFlags(cmd, config, "webhooks")
 		},
 		Prepare: func(cmd *cobra.Command) (err error) {
-			config, err = serve.Load(file, cmd.Flags(), serve.OfDeployment...)
+			config, err = serve.Load(file, setting.GivenTo(cmd.Flags()), serve.OfDeployment...)
 			return err
 		},
-		Review: func(run *review.Run) { config.Review(run) },
+		Review: func(run *review.Run) { served.Review(run, config) },
 		Names:  builtinNames(),
 	})
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // revisedOptions are the options of commands about the revisions of one object.
 type revisedOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	dryRun bool
 }
 

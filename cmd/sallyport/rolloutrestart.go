@@ -15,11 +15,12 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/restart"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
 type restartOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	all       bool
 	dryRun    bool
 	yes       bool

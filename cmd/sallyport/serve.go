@@ -37,7 +37,7 @@ func newServeCommand() *cobra.Command {
 			"    --tls-cert-file /certs/tls.crt --tls-private-key-file /certs/tls.key",
 		Args: cli.NoArguments("use flags, and a file with --config"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Given, o.Log = cmd.Flags(), cmd.ErrOrStderr()
+			o.Given, o.Log = setting.GivenTo(cmd.Flags()), cmd.ErrOrStderr()
 			return serve.Run(cmd.Context(), o)
 		},
 	}

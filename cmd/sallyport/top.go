@@ -13,12 +13,12 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 type topOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	window time.Duration
 	watch  bool
 	output string

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/registration"
 )
 
@@ -45,11 +44,11 @@ func FormatService(s *registration.Service) string {
 }
 
 // ServiceFlag returns the value of a flag for a Service.
-func ServiceFlag(pointer any) pflag.Value { return serviceFlag{pointer.(**registration.Service)} }
+func ServiceFlag(pointer any) setting.Value { return serviceFlag{pointer.(**registration.Service)} }
 
 type serviceFlag struct{ field **registration.Service }
 
-// Set implements [pflag.Value].
+// Set implements [setting.Value].
 func (s serviceFlag) Set(text string) (err error) {
 	*s.field = nil
 	if text != "" {
@@ -58,7 +57,7 @@ func (s serviceFlag) Set(text string) (err error) {
 	return err
 }
 
-// String implements [pflag.Value].
+// String implements [setting.Value].
 func (s serviceFlag) String() string {
 	if s.field == nil {
 		return ""
@@ -66,7 +65,7 @@ func (s serviceFlag) String() string {
 	return FormatService(*s.field)
 }
 
-// Type implements [pflag.Value].
+// Type implements [setting.Value].
 func (s serviceFlag) Type() string { return "string" }
 
 // Hosts returns the names and addresses that the API server expects in the serving certificate.

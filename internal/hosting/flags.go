@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -172,9 +171,9 @@ func FlagNamed(flags []setting.Flag, name string) setting.Flag {
 // selector is the value of a flag for a label selector.
 type selector struct{ field **metav1.LabelSelector }
 
-func selectorFlag(pointer any) pflag.Value { return selector{pointer.(**metav1.LabelSelector)} }
+func selectorFlag(pointer any) setting.Value { return selector{pointer.(**metav1.LabelSelector)} }
 
-// Set implements [pflag.Value].
+// Set implements [setting.Value].
 func (s selector) Set(text string) (err error) {
 	*s.field = nil
 	if text != "" {
@@ -183,7 +182,7 @@ func (s selector) Set(text string) (err error) {
 	return err
 }
 
-// String implements [pflag.Value].
+// String implements [setting.Value].
 func (s selector) String() string {
 	if s.field == nil || *s.field == nil {
 		return ""
@@ -191,5 +190,5 @@ func (s selector) String() string {
 	return metav1.FormatLabelSelector(*s.field)
 }
 
-// Type implements [pflag.Value].
+// Type implements [setting.Value].
 func (s selector) Type() string { return "string" }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -17,13 +16,6 @@ import (
 
 // Extra are annotations and labels for other tools, such as cert-manager or a deployment tool.
 type Extra struct{ Annotations, Labels map[string]string }
-
-// AddFlags adds the flags. Their help names objects as the objects that get them.
-func (e *Extra) AddFlags(flags *pflag.FlagSet, objects string) {
-	flags.StringToStringVar(&e.Annotations, "annotation", nil,
-		"`key=value` for the annotations of "+objects+", for example cert-manager.io/inject-ca-from=NAMESPACE/CERTIFICATE; may be repeated")
-	flags.StringToStringVar(&e.Labels, "label", nil, "`key=value` for the labels of "+objects+"; may be repeated")
-}
 
 // Validate reports every problem, by the API server's rules.
 func (e *Extra) Validate() error {

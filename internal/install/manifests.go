@@ -25,42 +25,42 @@ import (
 // conversionTimeout is the API server's fixed timeout for conversion webhooks.
 const conversionTimeout = 30 * time.Second
 
-// objects returns the objects to print, in the order of their creation.
-func (m *manifestsCommand) objects() ([]runtime.Object, error) {
-	caBundle, err := cli.ReadCABundle("ca-file", m.caFile)
+// Objects returns the objects to print, in the order of their creation. The manifests must be valid.
+func (m *Manifests) Objects() ([]runtime.Object, error) {
+	caBundle, err := cli.ReadCABundle("ca-file", m.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	if m.has(partService) || m.has(partWorkload) {
 		m.chooseConversionService()
 	}
-	webhooks, err := hosting.Apply(m.app.Registration, slices.Clone(m.chosen.Webhooks))
+	webhooks, err := hosting.Apply(m.Registration, slices.Clone(m.chosen.Webhooks))
 	if err != nil {
 		return nil, err
 	}
-	config := hosting.Config(m.app.Registration)
+	config := hosting.Config(m.Registration)
 	var objects []runtime.Object
 	if m.has(partNamespace) {
 		objects = append(objects, Namespace(config.Endpoint.Service.Namespace))
 	}
 	if m.has(partCRD) {
 		crds, err := m.crds(caBundle)
-		if err = errors.Join(err, m.extra.Apply(crds)); err != nil {
+		if err = errors.Join(err, m.Extra.Apply(crds)); err != nil {
 			return nil, err
 		}
 		objects = append(objects, crds...)
 	}
 	if m.has(partRBAC) {
 		rights := Rights{
-			Registration: *m.app.Registration, Certificate: *m.app.Certificate, LeaderElection: *m.app.LeaderElection,
-			ServiceAccount: m.serviceAccount, Rules: m.app.Rules, RulesIn: m.app.RulesIn, CRDs: m.chosen.converted(),
+			Registration: *m.Registration, Certificate: *m.Certificate, LeaderElection: *m.LeaderElection,
+			ServiceAccount: m.ServiceAccount, Rules: m.Rules, RulesIn: m.RulesIn, CRDs: m.chosen.Converted(),
 		}
 		if m.chosen.Controllers {
-			rights.ControllersLease = m.app.Name
+			rights.ControllersLease = m.Name
 		}
 		if m.chosen.Migrates { // the leader migrates, and records events about cluster-scoped objects
-			rights.ComponentsOf = m.app.Name
-			if m.app.Registration.Mode != registration.ModeAPI { // otherwise it has the permission already
+			rights.ComponentsOf = m.Name
+			if m.Registration.Mode != registration.ModeAPI { // otherwise it has the permission already
 				rights.RulesIn = map[string][]rbacv1.PolicyRule{metav1.NamespaceDefault: registration.EventPolicyRules()}
 			}
 		}
@@ -88,7 +88,7 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 			return nil, errors.New("there is a component that tells its webhooks only while it runs: leave out --part " + partConfigurations + ", or declare them, see sallyport.WithComponent")
 		}
 		configurations, err := registration.Manifests(config, webhooks, caBundle)
-		if err = errors.Join(err, m.extra.Apply(configurations)); err != nil {
+		if err = errors.Join(err, m.Extra.Apply(configurations)); err != nil {
 			return nil, err
 		}
 		objects = append(objects, configurations...)
@@ -98,8 +98,8 @@ func (m *manifestsCommand) objects() ([]runtime.Object, error) {
 
 // chooseConversionService gives converters a separate Service if the server may need converted
 // objects to become ready: a replica is not an endpoint of the other Service until it is ready.
-func (m *manifestsCommand) chooseConversionService() {
-	r := m.app.Registration
+func (m *Manifests) chooseConversionService() {
+	r := m.Registration
 	service := hosting.Config(r).Endpoint.Service
 	if service == nil || r.ConversionService != nil || len(m.chosen.Converters) == 0 || !m.chosen.Reads {
 		return
@@ -107,13 +107,13 @@ func (m *manifestsCommand) chooseConversionService() {
 	own := *service
 	own.Name += "-conversion"
 	r.ConversionService = &own
-	m.args = append(m.args, "--conversion-service="+hosting.FormatService(&own))
-	slices.Sort(m.args)
+	m.Args = append(m.Args, "--conversion-service="+hosting.FormatService(&own))
+	slices.Sort(m.Args)
 }
 
 // pods returns the server's pods. timeout is the longest timeout of a webhook.
-func (m *manifestsCommand) pods(timeout time.Duration) Pods {
-	config := hosting.Config(m.app.Registration)
+func (m *Manifests) pods(timeout time.Duration) Pods {
+	config := hosting.Config(m.Registration)
 	if config.Endpoint.Service == nil {
 		return Pods{}
 	}
@@ -121,27 +121,27 @@ func (m *manifestsCommand) pods(timeout time.Duration) Pods {
 		timeout = max(timeout, conversionTimeout)
 	}
 	pods := Pods{
-		Workload: m.workload, Namespace: config.Endpoint.Service.Namespace, Name: config.Name, Labels: PodLabels(m.app.Registration.OwnPods, m.app.Name),
-		Container: m.app.Name, ServiceAccount: m.serviceAccount, Args: m.args, Folder: path.Join("/etc", m.app.Name),
-		SecurePort: m.app.Serving.SecurePort, MetricsPort: m.metricsPort(), MetricsTLS: m.app.Authentication.Metrics != serving.AuthenticationNone,
-		Drain: m.app.Serving.DrainTimeout, Timeout: timeout, Resources: m.resources.requirements(),
+		Workload: m.Workload, Namespace: config.Endpoint.Service.Namespace, Name: config.Name, Labels: PodLabels(m.Registration.OwnPods, m.Name),
+		Container: m.Name, ServiceAccount: m.ServiceAccount, Args: m.Args, Folder: path.Join("/etc", m.Name),
+		SecurePort: m.Serving.SecurePort, MetricsPort: m.metricsPort(), MetricsTLS: m.Authentication.Metrics != serving.AuthenticationNone,
+		Drain: m.Serving.DrainTimeout, Timeout: timeout, Resources: m.Resources.requirements(),
 	}
-	if m.workload.TLSSecret != "" && m.app.Certificate.CertFile == "" {
+	if m.Workload.TLSSecret != "" && m.Certificate.CertFile == "" {
 		pods.Args = append(slices.Clone(pods.Args), TLSArgs(pods.Folder)...)
 	}
 	return pods
 }
 
-func (r *resources) requirements() corev1.ResourceRequirements {
+func (r *Resources) requirements() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: r.cpu.Quantity, corev1.ResourceMemory: r.memory.Quantity},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: r.memoryLimit.Quantity},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: r.CPU.Quantity, corev1.ResourceMemory: r.Memory.Quantity},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: r.MemoryLimit.Quantity},
 	}
 }
 
 // metricsPort returns the port of metrics and probes, if the kubelet can reach it.
-func (m *manifestsCommand) metricsPort() int32 {
-	host, port, err := net.SplitHostPort(m.app.Serving.MetricsBindAddress)
+func (m *Manifests) metricsPort() int32 {
+	host, port, err := net.SplitHostPort(m.Serving.MetricsBindAddress)
 	number, errNumber := strconv.ParseUint(port, 10, 16)
 	if address := net.ParseIP(host); err != nil || errNumber != nil || host == "localhost" || address != nil && address.IsLoopback() {
 		return 0
@@ -150,14 +150,14 @@ func (m *manifestsCommand) metricsPort() int32 {
 }
 
 // crds returns the definitions. They include the conversion unless the server writes it.
-func (m *manifestsCommand) crds(caBundle []byte) ([]runtime.Object, error) {
+func (m *Manifests) crds(caBundle []byte) ([]runtime.Object, error) {
 	var objects []runtime.Object
-	for _, crd := range m.app.CRDs {
+	for _, crd := range m.CRDs {
 		crd = crd.DeepCopy()
 		crd.APIVersion, crd.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
 		crd.ManagedFields = nil
-		if m.app.Registration.Mode != registration.ModeAPI && slices.Contains(m.chosen.converted(), crd.Name) {
-			conversion, err := registration.ConversionManifest(hosting.Config(m.app.Registration), hosting.ConversionOf(crd.Name), caBundle)
+		if m.Registration.Mode != registration.ModeAPI && slices.Contains(m.chosen.Converted(), crd.Name) {
+			conversion, err := registration.ConversionManifest(hosting.Config(m.Registration), hosting.ConversionOf(crd.Name), caBundle)
 			if err != nil {
 				return nil, err
 			}
@@ -168,8 +168,8 @@ func (m *manifestsCommand) crds(caBundle []byte) ([]runtime.Object, error) {
 	return objects, nil
 }
 
-// converted returns the names of the definitions that have a converter.
-func (c *Chosen) converted() []string {
+// Converted returns the names of the definitions that have a converter.
+func (c *Chosen) Converted() []string {
 	var names []string
 	for _, converter := range c.Converters {
 		names = append(names, converter.CRD())

@@ -140,9 +140,9 @@ func (u *Uninstall) removeAuthority(ctx context.Context, dryRun bool) ([]registr
 	return out, nil
 }
 
-// checkNobodyLeads returns an error while a server holds the authority's lease: it would
+// CheckNoLeader returns an error while a server holds the authority's lease: it would
 // register its webhooks again.
-func checkNobodyLeads(ctx context.Context, a authority.Authority, now time.Time) error {
+func CheckNoLeader(ctx context.Context, a authority.Authority, now time.Time) error {
 	lease, err := a.Lease(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -164,4 +164,10 @@ func withRightsHint(err error) error {
 		return fmt.Errorf("%w; run it again with a kubeconfig that has the permission: it continues where it stopped", err)
 	}
 	return err
+}
+
+// Leases returns the names of an application's leases other than its authority's: the leases of
+// its controllers and its components.
+func Leases(application string) []string {
+	return []string{application, hosting.ComponentsLease(application)}
 }

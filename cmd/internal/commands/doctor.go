@@ -16,19 +16,19 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/install/authority"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 )
 
 type doctorOptions struct {
-	authority.Flags
+	clusterflags.AuthorityFlags
 	doctor.Options
 	output string
 }
 
 // Doctor is the command doctor of a program. The flags have the defaults of its server; the options
 // are what the program knows about the server, and the default service account.
-func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
-	o := doctorOptions{Flags: of, Options: known}
+func Doctor(of clusterflags.AuthorityFlags, known doctor.Options) *cobra.Command {
+	o := doctorOptions{AuthorityFlags: of, Options: known}
 	name := known.Program
 	cmd := &cobra.Command{
 		Use:   "doctor [--service NAMESPACE/NAME]",
@@ -51,7 +51,7 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 	o.AddFlags(cmd)
 	flags := cmd.Flags()
 	cli.AddFlagGroup(cmd, "Server", func() {
-		flags.StringVar(&o.Flags.Registration.Name, "configuration-name", o.Flags.Registration.Name, "`name` of the webhook configurations")
+		flags.StringVar(&o.AuthorityFlags.Registration.Name, "configuration-name", o.AuthorityFlags.Registration.Name, "`name` of the webhook configurations")
 		flags.StringVar(&o.ServiceAccount, "service-account", known.ServiceAccount, "`name` of the server's service account in the namespace of the Service, or namespace/name")
 		flags.IntVar(&o.MetricsPort, "metrics-port", doctor.DefaultMetricsPort, "`port` of the replicas for metrics and probes")
 		flags.StringArrayVar(&o.Replicas, "replica", nil, "`url` where the metrics of a replica can be reached from here, such as http://127.0.0.1:8080, instead of the replicas of the Service; may be repeated")
@@ -67,8 +67,8 @@ func Doctor(of authority.Flags, known doctor.Options) *cobra.Command {
 // validate reports every problem. The Service is optional: the configurations name it.
 func (o *doctorOptions) validate() error {
 	errs := []error{cli.Choice("output", o.output, cli.TextOrJSON), o.ValidateGiven()}
-	if problems := validation.IsDNS1123Subdomain(o.Flags.Registration.Name); len(problems) > 0 {
-		errs = append(errs, fmt.Errorf("--configuration-name %q: %s", o.Flags.Registration.Name, strings.Join(problems, "; ")))
+	if problems := validation.IsDNS1123Subdomain(o.AuthorityFlags.Registration.Name); len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("--configuration-name %q: %s", o.AuthorityFlags.Registration.Name, strings.Join(problems, "; ")))
 	}
 	if o.MetricsPort < 1 || o.MetricsPort > 65535 {
 		errs = append(errs, fmt.Errorf("--metrics-port %d is outside 1 to 65535", o.MetricsPort))
@@ -94,7 +94,7 @@ func (o *doctorOptions) run(ctx context.Context, cmd *cobra.Command, _ []string)
 	if err != nil {
 		return err
 	}
-	o.Options.Registration, o.Options.Certificate = o.Flags.Registration, o.Flags.Certificate
+	o.Options.Registration, o.Options.Certificate = o.AuthorityFlags.Registration, o.AuthorityFlags.Certificate
 	report, err := doctor.Run(ctx, config, o.Options)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -30,7 +30,7 @@ var lintSeverities = []string{string(lint.Error), string(lint.Warning), string(l
 type Linter struct {
 	// Name is that of the program, Flags have its user agent.
 	Name  string
-	Flags cluster.Flags
+	Flags clusterflags.Flags
 	// Webhooks are the program's own, whose paths are known.
 	Webhooks []admission.Webhook
 	// PodDefault is that of [lint.Options]. It may be nil.
@@ -38,7 +38,7 @@ type Linter struct {
 }
 
 type lintOptions struct {
-	cluster.Flags
+	clusterflags.Flags
 	of       Linter
 	files    []string
 	static   []string

@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -60,7 +60,7 @@ type reviewOptions struct {
 	user                         authenticationv1.UserInfo
 	server                       bool
 	release                      release.Version
-	cluster                      cluster.Flags
+	cluster                      clusterflags.Flags
 	of                           Reviewer
 }
 
@@ -71,7 +71,7 @@ func Review(of Reviewer) *cobra.Command {
 	if of.Long == "" {
 		of.describe()
 	}
-	o := reviewOptions{of: of, cluster: cluster.Flags{UserAgent: of.Name + "/" + cli.BuildVersion()}}
+	o := reviewOptions{of: of, cluster: clusterflags.Flags{UserAgent: of.Name + "/" + cli.BuildVersion()}}
 	cmd := &cobra.Command{
 		Use:     "review -f FILE [--with FILE|FOLDER ...]",
 		Short:   "Show what admission would do to objects and their pods, without a cluster",

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/logging"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
@@ -35,7 +35,7 @@ type Config struct {
 	Settings Settings
 
 	data  []byte          // contents of the file; nil without one
-	given *pflag.FlagSet  // the flags
+	given *setting.Given  // the flags
 	set   map[string]bool // fields set by flags
 }
 
@@ -67,10 +67,10 @@ func (c *Config) Hosting() *hosting.Settings {
 	}
 }
 
-// Load returns the defaults, overridden by the file, overridden by the flags of [AddFlags] that
-// were set. Path may be empty, and given nil. The error lists every problem, those in the file
+// Load returns the defaults, overridden by the file, overridden by the flags of [Flags] that were
+// set. Path may be empty, and given nil. The error lists every problem, those in the file
 // with their line. A missing required field is not an error if it is listed in optional.
-func Load(path string, given *pflag.FlagSet, optional ...string) (*Config, error) {
+func Load(path string, given *setting.Given, optional ...string) (*Config, error) {
 	c := Default()
 	c.given = given
 	p := &problems{}
@@ -79,9 +79,9 @@ func Load(path string, given *pflag.FlagSet, optional ...string) (*Config, error
 			return nil, err
 		}
 	}
-	if given != nil {
-		p.add(c.override(given))
-	}
+	var err error
+	c.set, err = given.Override(c, Flags())
+	p.add(err)
 	for i := range c.Webhooks {
 		p.readSettings(c, i)
 	}
@@ -139,6 +139,9 @@ func (c *Config) AppRegistration() registration.Settings {
 	settings.Adjust = c.adjust
 	return settings
 }
+
+// HasFile reports whether the configuration comes from a file. Otherwise that of a server that runs may differ.
+func (c *Config) HasFile() bool { return c.data != nil }
 
 // appSettings returns the settings of the application.
 func (c *Config) appSettings() frontdoor.Settings {

@@ -38,7 +38,7 @@ func file(t *testing.T, text string) string {
 }
 
 // given returns the flags of serve after parsing args.
-func given(t *testing.T, args ...string) *pflag.FlagSet {
+func given(t *testing.T, args ...string) *setting.Given {
 	t.Helper()
 	flags, defaults := pflag.NewFlagSet("serve", pflag.ContinueOnError), Default()
 	for _, f := range Flags() {
@@ -47,7 +47,7 @@ func given(t *testing.T, args ...string) *pflag.FlagSet {
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return flags
+	return setting.GivenTo(flags)
 }
 
 func TestFlagsOverrideTheFileWhichOverridesTheDefaults(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -41,13 +40,10 @@ func (p *problems) add(err error) {
 
 // field adds a validation error, located by the flag that set the field or by the line.
 func (p *problems) field(c *Config, err *field.Error) {
-	var flag *pflag.Flag
-	if c.given != nil {
-		flag = setting.Set(c.given, err.Field, p.document == nil)
-	}
+	flag := c.given.Name(err.Field, p.document == nil)
 	switch {
-	case flag != nil:
-		p.add(fmt.Errorf("--%s: %w", flag.Name, err))
+	case flag != "":
+		p.add(fmt.Errorf("--%s: %w", flag, err))
 	case p.document == nil:
 		p.add(err)
 	default:

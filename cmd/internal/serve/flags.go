@@ -3,11 +3,8 @@
 package serve
 
 import (
-	"errors"
 	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -24,7 +21,7 @@ func Flags() []setting.Flag {
 			f.Usage += "; not needed with --registration None and webhooks that read nothing from the cluster"
 		case "webhooks":
 			f.Choices = Names()
-			f.Value = func(field any) pflag.Value { return &selection{entries: field.(*[]configv1alpha1.Webhook)} }
+			f.Value = func(field any) setting.Value { return &selection{entries: field.(*[]configv1alpha1.Webhook)} }
 			f.Usage = "`names` of ready-made webhooks, see 'sallyport webhooks': foo enables foo, -foo disables it, * enables all that are not named"
 		case "controllers":
 			f.Choices = controllerNames()
@@ -34,35 +31,6 @@ func Flags() []setting.Flag {
 	return flags
 }
 
-// override applies the flags that were set on the command line.
-func (c *Config) override(given *pflag.FlagSet) error {
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	for _, f := range Flags() {
-		setting.AddTo(own, c, f)
-	}
-	c.set = map[string]bool{}
-	var errs []error
-	given.Visit(func(flag *pflag.Flag) {
-		field := setting.FieldOf(flag)
-		if field == "" {
-			return
-		}
-		c.set[field] = true
-		to := own.Lookup(flag.Name).Value
-		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			errs = append(errs, to.(pflag.SliceValue).Replace(list.GetSlice()))
-			return
-		}
-		errs = append(errs, to.Set(flag.Value.String()))
-	})
-	return errors.Join(errs...)
-}
-
-// Given returns the flags of a command that set fields, as arguments of serve.
-func Given(flags *pflag.FlagSet) []string {
-	return cli.Given(flags, func(flag *pflag.Flag) bool { return setting.FieldOf(flag) != "" })
-}
-
 // selection enables the entries that --webhooks names, and no others.
 type selection struct {
 	entries *[]configv1alpha1.Webhook
@@ -70,7 +38,7 @@ type selection struct {
 	given   bool
 }
 
-// Set implements [pflag.Value]. Repeating the flag appends to its list.
+// Set implements [setting.Value]. Repeating the flag appends to its list.
 func (s *selection) Set(text string) error {
 	var names []string
 	if s.given {
@@ -82,7 +50,7 @@ func (s *selection) Set(text string) error {
 	return s.Replace(names)
 }
 
-// Replace implements [pflag.SliceValue].
+// Replace implements [setting.SliceValue].
 func (s *selection) Replace(names []string) error {
 	if err := hostedByOthers(names); err != nil {
 		return err
@@ -105,10 +73,10 @@ func (s *selection) Replace(names []string) error {
 	return nil
 }
 
-// Append implements [pflag.SliceValue].
+// Append implements [setting.SliceValue].
 func (s *selection) Append(name string) error { return s.Replace(append(s.GetSlice(), name)) }
 
-// GetSlice implements [pflag.SliceValue].
+// GetSlice implements [setting.SliceValue].
 func (s *selection) GetSlice() []string {
 	if s.given {
 		return s.names
@@ -122,7 +90,7 @@ func (s *selection) GetSlice() []string {
 	return names
 }
 
-// Type implements [pflag.Value].
+// Type implements [setting.Value].
 func (s *selection) Type() string { return "stringSlice" }
 
 func (s *selection) String() string { return "[" + strings.Join(s.GetSlice(), ",") + "]" }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	frontdoor "github.com/sallyport-io/sallyport"
@@ -27,6 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/follow"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
@@ -41,7 +41,7 @@ const reloadInterval = 5 * time.Second
 // next start.
 type liveConfig struct {
 	file     string         // empty without a file to follow
-	given    *pflag.FlagSet // flags that override it
+	given    *setting.Given // flags that override it
 	start    *Config        // the configuration at the start
 	builtins []*liveBuiltin
 	interval time.Duration
@@ -87,7 +87,7 @@ type builtinState struct {
 	handlers map[string]admission.Handler
 }
 
-func newLiveConfig(file string, given *pflag.FlagSet, start *Config) *liveConfig {
+func newLiveConfig(file string, given *setting.Given, start *Config) *liveConfig {
 	l := &liveConfig{file: file, given: given, start: start, interval: reloadInterval}
 	l.current.Store(start)
 	for _, b := range Builtins() {

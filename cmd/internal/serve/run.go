@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
@@ -24,7 +22,7 @@ type Options struct {
 	// File is the path of the configuration; empty for none. Given are the flags that override
 	// it: see [Load].
 	File  string
-	Given *pflag.FlagSet
+	Given *setting.Given
 	// Version is the server's reported version.
 	Version string
 	// Log receives the log.
@@ -41,7 +39,7 @@ func Run(ctx context.Context, o Options) error {
 	var noCluster bool
 	var errClient error
 	settings.Client, noCluster, errClient = config.client(o.Version)
-	if err := errors.Join(err, config.located(errClient)); err != nil {
+	if err := errors.Join(err, config.given.ByFlags(errClient)); err != nil {
 		return err
 	}
 	live := newLiveConfig(o.File, o.Given, config)
@@ -63,21 +61,13 @@ func Run(ctx context.Context, o Options) error {
 	}
 	settings.Serving.Tracer = tracer
 	err = app.RunUntilSignal(ctx, settings)
-	err = config.located(err)
+	err = config.given.ByFlags(err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()
 	if late := shutdown(ctx); late != nil {
 		settings.Logger.Warn("the last traces were not sent", "error", late)
 	}
 	return err
-}
-
-// located names the flags of the fields that have problems, if there are flags.
-func (c *Config) located(err error) error {
-	if c.given == nil {
-		return err
-	}
-	return setting.ByFlags(c.given, err)
 }
 
 // app returns the application that serves.

@@ -20,6 +20,12 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
+// Value is the value of a flag. A [SliceValue] is one with several entries.
+type (
+	Value      = pflag.Value
+	SliceValue = pflag.SliceValue
+)
+
 // Flag is a flag that sets a field.
 type Flag struct {
 	Name, Short string
@@ -37,7 +43,7 @@ type Flag struct {
 	File, Folder bool
 	// Value returns the value of the flag for a pointer to the field. Nil if pflag has one
 	// for the type.
-	Value func(pointer any) pflag.Value
+	Value func(pointer any) Value
 }
 
 // annotation of a flag is the path of its field.

@@ -31,8 +31,8 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/install/roundtrip"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/application"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -68,7 +68,7 @@ func box(version, name, spec string) string {
 // convert runs the command.
 func convert(t *testing.T, stdin string, args ...string) (out, notes string, err error) {
 	t.Helper()
-	cmd := roundtrip.Command("shop", cluster.Flags{UserAgent: "shop/1"}, converters())
+	cmd := application.Convert("shop", clusterflags.Flags{UserAgent: "shop/1"}, converters())
 	var printed, noted bytes.Buffer
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&printed)
@@ -186,7 +186,7 @@ func inYAML(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) string 
 // byWebhook runs the command of a program without converters.
 func byWebhook(t *testing.T, stdin string, args ...string) (out, notes string, err error) {
 	t.Helper()
-	cmd := roundtrip.WebhookCommand("sallyport", cluster.Flags{})
+	cmd := application.ConvertByWebhooks("sallyport", clusterflags.Flags{})
 	var printed, noted bytes.Buffer
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&printed)

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/spf13/pflag"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,18 +30,6 @@ type Callers struct {
 	MetricsFrom string
 	// PodSelector selects the server's pods; empty for the workload's.
 	PodSelector string
-}
-
-// AddFlags adds the flags of the command manifests.
-func (c *Callers) AddFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&c.NetworkPolicy, "network-policy", true,
-		"print a NetworkPolicy with --part workload, or with any other part if this flag is set")
-	flags.StringSliceVar(&c.CIDRs, "api-server-cidrs", nil,
-		"in the NetworkPolicy: `addresses` of the API servers, for example 10.0.0.1/32; may be repeated; if empty, any address may call the webhooks")
-	flags.StringVar(&c.MetricsFrom, "metrics-from", "kubernetes.io/metadata.name=monitoring",
-		"in the NetworkPolicy: label `selector` of the namespaces whose pods may read metrics; empty for none")
-	flags.StringVar(&c.PodSelector, "pod-selector", "",
-		"in the NetworkPolicy: label `selector` of the server's pods; defaults to the pods of --part workload")
 }
 
 func (c *Callers) validate() error {

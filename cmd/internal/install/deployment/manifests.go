@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
 	"github.com/sallyport-io/sallyport/internal/install"
@@ -43,7 +43,7 @@ var (
 type Manifests struct {
 	Server *serve.Config
 	// Given are the flags of the command. serve gets those that it supports.
-	Given *pflag.FlagSet
+	Given *setting.Given
 	// ConfigFile is the configuration file, which the workload mounts; empty for none.
 	ConfigFile     string
 	Parts          []string // of AllParts

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/registration"
@@ -15,7 +13,7 @@ import (
 
 func manifests(parts ...string) *Manifests {
 	return &Manifests{
-		Server: serve.Default(), Given: pflag.NewFlagSet("", pflag.ContinueOnError), Parts: parts, ServiceAccount: "sallyport",
+		Server: serve.Default(), Parts: parts, ServiceAccount: "sallyport",
 		Callers: Callers{NetworkPolicy: true}, Workload: Workload{Workload: install.Workload{Replicas: 2}, SecurePort: 8443},
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,18 +33,6 @@ type Workload struct {
 	SecurePort int32
 }
 
-// AddFlags adds the flags of the command manifests.
-func (w *Workload) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&w.Image, "image", "", "with --part workload: the `image` of the server")
-	flags.Int32Var(&w.Replicas, "replicas", 2, "with --part workload: `number` of replicas")
-	flags.Int32Var(&w.SecurePort, "secure-port", 8443,
-		"with --part workload: `port` to serve webhooks on with TLS, in the container; control planes outside the cluster's network reach few other ports without a firewall rule")
-	flags.StringVar(&w.PriorityClass, "priority-class", "system-cluster-critical",
-		"with --part workload: `name` of the pods' priority class; set it to empty if a quota forbids the class; empty by default if the failure policy is Ignore, since nothing then waits for a server")
-	flags.StringVar(&w.TLSSecret, "tls-secret", "",
-		"with --part workload and --certificate-source Files: `name` of the Secret with tls.crt, tls.key and ca.crt")
-}
-
 func (w *Workload) validate(m *Manifests) error {
 	errs := []error{w.Workload.Validate(m.Server.Hosting())}
 	for _, problem := range validation.IsValidPortNum(int(w.SecurePort)) {
@@ -62,7 +49,7 @@ func (w *Workload) objects(m *Manifests) ([]runtime.Object, error) {
 	config, settings := m.registration(), m.Server.Serving
 	pods := install.Pods{
 		Workload: w.Workload, Namespace: config.Endpoint.Service.Namespace, Name: config.Name, Labels: m.podLabels(), Container: "sallyport",
-		ServiceAccount: m.ServiceAccount, Args: append([]string{"serve"}, serve.Given(m.Given)...), Folder: configRoot,
+		ServiceAccount: m.ServiceAccount, Args: append([]string{"serve"}, m.Given.Args()...), Folder: configRoot,
 		SecurePort: w.SecurePort, MetricsPort: metricsPortNumber, MetricsTLS: m.Server.Authentication.Metrics != serving.AuthenticationNone,
 		Drain: settings.DrainTimeout, Timeout: time.Duration(m.Server.Registration.TimeoutSeconds) * time.Second, Resources: install.DefaultResources(),
 	}

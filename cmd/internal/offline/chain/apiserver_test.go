@@ -42,6 +42,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/served"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/wire"
@@ -420,7 +421,7 @@ func (w *world) serve(sets []*policySet) {
 			w.t.Fatal(err)
 		}
 		run := &review.Run{Given: set.all, Notes: io.Discard, Namespace: set.namespace, Validation: "strict"}
-		config.Review(run)
+		served.Review(run, config)
 		if set.webhooks, err = run.Prepared(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/plugins"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/served"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 )
 
@@ -129,7 +130,7 @@ func (c *Case) review(ctx context.Context, configs *configs, o Options, result *
 		User: authenticationv1.UserInfo{Username: c.User.Username, Groups: c.User.Groups},
 	}
 	run.RefuseInvalid = run.Validation == fieldcheck.Strict
-	config.Review(&run)
+	served.Review(&run, config)
 	err = run.Do(ctx)
 	for line := range strings.Lines(notes.String()) {
 		result.Notes = append(result.Notes, strings.TrimSuffix(line, "\n"))

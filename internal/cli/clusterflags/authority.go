@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package authority
+package clusterflags
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/install/authority"
 	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
-// Flags choose an authority in a cluster. Registration and Certificate start as the default settings
+// AuthorityFlags choose an authority in a cluster. Registration and Certificate start as the default settings
 // of the server.
-type Flags struct {
-	cluster.Flags
+type AuthorityFlags struct {
+	Flags
 	Registration registration.Settings `json:"registration"`
 	Certificate  certificate.Settings  `json:"certificate"`
 
@@ -28,7 +28,7 @@ type Flags struct {
 }
 
 // AddFlags adds the flags.
-func (f *Flags) AddFlags(cmd *cobra.Command) {
+func (f *AuthorityFlags) AddFlags(cmd *cobra.Command) {
 	f.Flags.AddFlags(cmd)
 	f.Registration.Service, f.Certificate.AuthoritySecret, f.flags = nil, "", cmd.Flags()
 	cli.AddFlagGroup(cmd, "Authority", func() {
@@ -40,12 +40,12 @@ func (f *Flags) AddFlags(cmd *cobra.Command) {
 }
 
 // Named reports whether the flags identify an authority.
-func (f *Flags) Named() bool {
+func (f *AuthorityFlags) Named() bool {
 	return f.Certificate.AuthoritySecret != "" || f.Registration.Service != nil
 }
 
 // Validate reports every problem of the flags; they must identify an authority.
-func (f *Flags) Validate() error {
+func (f *AuthorityFlags) Validate() error {
 	if !f.Named() {
 		return errors.New("--service or --authority-secret is required: use the value that the server runs with")
 	}
@@ -53,18 +53,18 @@ func (f *Flags) Validate() error {
 }
 
 // ValidateGiven reports every problem of the flags that were given.
-func (f *Flags) ValidateGiven() error {
+func (f *AuthorityFlags) ValidateGiven() error {
 	return setting.ByFlags(f.flags, setting.Join(hosting.ValidateReferences(&f.Registration, &f.Certificate)))
 }
 
 // Authority opens the authority that the validated flags identify.
-func (f *Flags) Authority() (Authority, error) {
+func (f *AuthorityFlags) Authority() (authority.Authority, error) {
 	namespace, name, _ := hosting.AuthoritySecret(&f.Certificate, hosting.Config(&f.Registration).Endpoint)
 	config, err := f.ClientConfig()
 	if err != nil {
-		return Authority{}, err
+		return authority.Authority{}, err
 	}
 	config.WarningHandler = rest.NoWarnings{}
 	clients, err := hosting.NewClients(config)
-	return Authority{Clients: clients, Namespace: namespace, Name: name}, err
+	return authority.Authority{Clients: clients, Namespace: namespace, Name: name}, err
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+// Package clusterflags has the flags that choose a cluster, and the authority of a server in it.
+package clusterflags
 
 import (
 	"cmp"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
@@ -111,7 +113,7 @@ func (f *Flags) Complete(cmd *cobra.Command, path string) []string {
 }
 
 // Open reads from the cluster that the flags choose.
-func (f *Flags) Open() (*Cluster, error) {
+func (f *Flags) Open() (*cluster.Cluster, error) {
 	config, err := f.ClientConfig()
 	if err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func (f *Flags) Open() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(config, cmp.Or(f.Namespace, namespace))
+	return cluster.New(config, cmp.Or(f.Namespace, namespace))
 }
 
 // CompleteWorkloads completes TYPE/ and then names in the cluster.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package install
+package application
 
 import (
 	"context"
@@ -18,9 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/internal/install/authority"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
+	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/registration"
 )
@@ -32,18 +31,18 @@ type Uninstaller struct {
 	// Long and Example are help texts.
 	Long, Example string
 	// Flags have the server's defaults.
-	Flags authority.Flags
+	Flags clusterflags.AuthorityFlags
 	// CRDs names the definitions whose conversion the server writes, if they are known.
 	// Otherwise a flag names them.
 	CRDs []string
-	// Leases and Also are fields of [Uninstall].
+	// Leases and Also are fields of [install.Uninstall].
 	Leases []string
 	Also   func(ctx context.Context, config *rest.Config, dryRun bool) ([]registration.Removal, error)
 }
 
 // uninstallOptions select what to remove, and from which cluster.
 type uninstallOptions struct {
-	authority.Flags
+	clusterflags.AuthorityFlags
 	of          Uninstaller
 	directories []string
 	conversion  bool
@@ -56,26 +55,20 @@ type uninstallOptions struct {
 
 // UninstallOf returns the command uninstall of an application. With --all it also removes what
 // the application stores beside its authority.
-func UninstallOf(a Application) *cobra.Command {
-	chosen := Chosen{Converters: a.Converters}
-	return UninstallCommand(Uninstaller{
-		Name: a.Name, CRDs: chosen.converted(), Leases: Leases(a.Name),
-		Flags: authority.Flags{Flags: cluster.Flags{UserAgent: a.Name + "/" + a.Version}, Registration: *a.Registration, Certificate: *a.Certificate},
+func UninstallOf(a install.Application) *cobra.Command {
+	chosen := install.Chosen{Converters: a.Converters}
+	return Uninstall(Uninstaller{
+		Name: a.Name, CRDs: chosen.Converted(), Leases: install.Leases(a.Name),
+		Flags: clusterflags.AuthorityFlags{Flags: clusterflags.Flags{UserAgent: a.Name + "/" + a.Version}, Registration: *a.Registration, Certificate: *a.Certificate},
 	})
 }
 
-// Leases returns the names of an application's leases other than its authority's: the leases of
-// its controllers and its components.
-func Leases(application string) []string {
-	return []string{application, hosting.ComponentsLease(application)}
-}
-
-// UninstallCommand returns the command uninstall of a server.
-func UninstallCommand(of Uninstaller) *cobra.Command {
+// Uninstall returns the command uninstall of a server.
+func Uninstall(of Uninstaller) *cobra.Command {
 	if of.Name != "" {
 		of.describe()
 	}
-	o := uninstallOptions{Flags: of.Flags, of: of, crds: of.CRDs}
+	o := uninstallOptions{AuthorityFlags: of.Flags, of: of, crds: of.CRDs}
 	cmd := &cobra.Command{
 		Use:          "uninstall --service NAMESPACE/NAME | --static-manifests-dir DIRECTORY",
 		Short:        "Remove the registration of a server",
@@ -126,7 +119,7 @@ func (o *uninstallOptions) validate() error {
 	var errs []error
 	switch {
 	case o.Named():
-		errs = append(errs, o.Flags.Validate())
+		errs = append(errs, o.AuthorityFlags.Validate())
 	case o.all:
 		errs = append(errs, errors.New("--all requires --service or --authority-secret: use the value that the server runs with"))
 	case len(o.directories) == 0 && !o.force:
@@ -154,7 +147,7 @@ func (o *uninstallOptions) validate() error {
 }
 
 func (o *uninstallOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	u := Uninstall{Name: o.Registration.Name, Directories: o.directories, Leases: o.of.Leases, Also: o.of.Also}
+	u := install.Uninstall{Name: o.Registration.Name, Directories: o.directories, Leases: o.of.Leases, Also: o.of.Also}
 	if o.conversion {
 		u.Conversions = o.crds
 	}
@@ -168,7 +161,7 @@ func (o *uninstallOptions) run(ctx context.Context, cmd *cobra.Command, _ []stri
 			u.Authority = &authority
 		}
 		if o.Named() && !o.force {
-			if err := checkNobodyLeads(ctx, authority, time.Now()); err != nil {
+			if err := install.CheckNoLeader(ctx, authority, time.Now()); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+package commands
 
 import (
 	"errors"
@@ -11,23 +11,24 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/install/scaffold"
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// Init is the command init.
-type Init struct {
-	Project Project
-	Target  Target
-	// From is a project whose markers become definitions; empty to write a new project.
-	From string
+// initOptions are the options of the command init.
+type initOptions struct {
+	project scaffold.Project
+	target  scaffold.Target
+	from    string // a project whose markers become definitions; empty to write a new project
 }
 
 // forMarkers are the flags that --from looks at. Others are about a new project.
 var forMarkers = []string{"from", "dir", "dry-run", "overwrite"}
 
-// Command returns the command, without its flags.
-func (i *Init) Command() *cobra.Command {
-	return &cobra.Command{
+// Init returns the command init. Version is that of Sallyport that the project asks for.
+func Init(version string) *cobra.Command {
+	i := initOptions{project: scaffold.Project{Sallyport: version}}
+	cmd := &cobra.Command{
 		Use:   "init MODULE --kind KIND --versions VERSIONS | --from FOLDER",
 		Short: "Write a project with webhooks of your own, or definitions from the markers of one that exists",
 		Long: "Init writes a Go project around one kind: its types with deep copies and the CustomResourceDefinition,\n" +
@@ -42,31 +43,34 @@ func (i *Init) Command() *cobra.Command {
 			"  sallyport init --from .",
 		Args: i.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if i.From != "" {
+			if i.from != "" {
 				return i.definitions(cmd)
 			}
-			i.Project.Module = args[0]
-			files, err := i.Project.Files()
+			i.project.Module = args[0]
+			files, err := i.project.Files()
 			if err != nil {
 				return err
 			}
-			return i.Target.Install(cmd.OutOrStdout(), files, "make tidy unit; README.md lists the other targets")
+			return i.target.Install(cmd.OutOrStdout(), files, "make tidy unit; README.md lists the other targets")
 		},
 	}
+	cli.AddFlagGroup(cmd, "API", func() { i.addAPIFlags(cmd) })
+	cli.AddFlagGroup(cmd, "Project", func() { i.addProjectFlags(cmd) })
+	return cmd
 }
 
-func (i *Init) arguments(cmd *cobra.Command, args []string) error {
+func (i *initOptions) arguments(cmd *cobra.Command, args []string) error {
 	switch {
-	case i.From != "" && len(args) > 0:
+	case i.from != "" && len(args) > 0:
 		return fmt.Errorf("%s --from takes no argument, but got %q: --from names the project", cmd.CommandPath(), args[0])
-	case i.From == "" && len(args) != 1:
+	case i.from == "" && len(args) != 1:
 		return fmt.Errorf("%s takes the path of a Go module, for example github.com/me/bookstore, but got %d arguments; for a project that exists use --from", cmd.CommandPath(), len(args))
 	}
 	return nil
 }
 
 // definitions writes those of a project that exists, into it unless --dir says another folder.
-func (i *Init) definitions(cmd *cobra.Command) error {
+func (i *initOptions) definitions(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(forMarkers, flag.Name) {
@@ -76,38 +80,38 @@ func (i *Init) definitions(cmd *cobra.Command) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	files, err := Definitions(i.From)
+	files, err := scaffold.Definitions(i.from)
 	if err != nil {
 		return err
 	}
-	target := i.Target
+	target := i.target
 	if !cmd.Flags().Changed("dir") {
-		target.Folder = i.From
+		target.Folder = i.from
 	}
 	return target.Install(cmd.OutOrStdout(), files, "go get github.com/sallyport-io/sallyport, and give definitions.Webhooks your handlers")
 }
 
-// AddAPIFlags adds the flags that say what the API is.
-func (i *Init) AddAPIFlags(cmd *cobra.Command) {
-	flags, p := cmd.Flags(), &i.Project
+// addAPIFlags adds the flags that say what the API is.
+func (i *initOptions) addAPIFlags(cmd *cobra.Command) {
+	flags, p := cmd.Flags(), &i.project
 	flags.StringVar(&p.Kind, "kind", "", "`kind` of the API, for example Book")
 	flags.StringSliceVar(&p.Versions, "versions", nil, "`versions` of the kind, for example v1alpha1,v1; the one that Kubernetes prefers is stored, the others are converted")
 	flags.StringVar(&p.Group, "group", "", "`group` of the API; empty for NAME.example.com")
 	flags.StringVar(&p.Plural, "plural", "", "plural `name` of the kind, in lower case; empty for the one that is guessed")
-	flags.StringVar(&p.Scope, "scope", ScopeNamespaced, "`scope` of the kind: "+strings.Join(Scopes, " or "))
-	cli.CompleteChoices(cmd, "scope", Scopes)
+	flags.StringVar(&p.Scope, "scope", scaffold.ScopeNamespaced, "`scope` of the kind: "+strings.Join(scaffold.Scopes, " or "))
+	cli.CompleteChoices(cmd, "scope", scaffold.Scopes)
 }
 
-// AddProjectFlags adds the flags that say what the program is called, and where it is.
-func (i *Init) AddProjectFlags(cmd *cobra.Command) {
+// addProjectFlags adds the flags that say what the program is called, and where it is.
+func (i *initOptions) addProjectFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&i.Project.Name, "name", "", "`name` of the program and of its objects in a cluster; empty for the last part of the module's path")
-	flags.StringVar(&i.Project.Replace, "replace", "", "`folder` with a checkout of Sallyport to build against, absolute or as seen from the project; empty for the release that this command is of")
+	flags.StringVar(&i.project.Name, "name", "", "`name` of the program and of its objects in a cluster; empty for the last part of the module's path")
+	flags.StringVar(&i.project.Replace, "replace", "", "`folder` with a checkout of Sallyport to build against, absolute or as seen from the project; empty for the release that this command is of")
 	cli.CompleteFolders(cmd, "replace")
-	flags.StringVar(&i.From, "from", "", "`folder` of a project that exists, whose markers +kubebuilder:webhook become definitions")
+	flags.StringVar(&i.from, "from", "", "`folder` of a project that exists, whose markers +kubebuilder:webhook become definitions")
 	cli.CompleteFolders(cmd, "from")
-	flags.StringVar(&i.Target.Folder, "dir", ".", "`folder` to write to, created if missing; with --from it is that project")
+	flags.StringVar(&i.target.Folder, "dir", ".", "`folder` to write to, created if missing; with --from it is that project")
 	cli.CompleteFolders(cmd, "dir")
-	flags.BoolVar(&i.Target.DryRun, "dry-run", false, "change nothing: print which files would be written")
-	flags.BoolVar(&i.Target.Force, "overwrite", false, "overwrite existing files")
+	flags.BoolVar(&i.target.DryRun, "dry-run", false, "change nothing: print which files would be written")
+	flags.BoolVar(&i.target.Force, "overwrite", false, "overwrite existing files")
 }

@@ -12,14 +12,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/cli"
-	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -27,68 +25,16 @@ import (
 // pageSize is how many objects are listed at a time.
 const pageSize = 500
 
-// command is a command convert.
-type command struct {
-	own     []conversion.Converter // of the program; nil for those that definitions say
-	files   []string
-	cluster cluster.Flags
+// Checker converts objects to each version of their kind and back.
+type Checker struct {
+	// Own are the converters of the program; nil for the conversion webhooks of definitions.
+	Own []conversion.Converter
+	// Files have the objects; empty for all objects of a cluster.
+	Files []string
+	// Config finds the cluster. It is called if one is needed.
+	Config func() (*rest.Config, error)
 
 	client *crdclient.Client // once it is needed
-}
-
-// Command is the command convert of an application with these converters.
-func Command(application string, flags cluster.Flags, converters []conversion.Converter) *cobra.Command {
-	c := &command{own: converters, cluster: flags}
-	cmd := c.cobra(application, "with the converters of this program")
-	for _, converter := range converters {
-		cmd.ValidArgs = append(cmd.ValidArgs, converter.CRD())
-	}
-	return cmd
-}
-
-// WebhookCommand is the command convert of a program without converters: it calls the conversion
-// webhooks of the definitions. Its error is [cli.ExitFound] if something is lost.
-func WebhookCommand(program string, flags cluster.Flags) *cobra.Command {
-	c := &command{cluster: flags}
-	cmd := c.cobra(program, "by the conversion webhooks of the cluster's definitions, or of definitions in the files")
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := run(cmd, args)
-		var loss *LossError
-		if errors.As(err, &loss) {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", program, err)
-			return cli.ExitFound
-		}
-		return err
-	}
-	return cmd
-}
-
-func (c *command) cobra(program, by string) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "convert [DEFINITION...] [-f FILE]",
-		Short: "Check that existing objects survive conversion to each version and back",
-		Long: "Convert objects to each version of their kind and back, " + by + ". Print which\n" +
-			"paths are lost, changed or added, and which objects cannot be converted; if there are any, the command\n" +
-			"fails. Nothing is written, and no values are printed.\n\n" +
-			"Without -f, all objects of the definitions are read from the cluster, in the storage version.",
-		Example: "  # all objects of a cluster, before the storage version or the converters change\n" +
-			"  " + program + " convert\n\n" +
-			"  # objects in a backup\n" +
-			"  " + program + " convert -f backup/",
-		SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
-	}
-	cmd.SetUsageFunc(cli.PrintUsage)
-	flags := cmd.Flags()
-	cli.AddFlagGroup(cmd, "Input", func() {
-		flags.StringArrayVarP(&c.files, "filename", "f", nil, "`file` or folder with objects, YAML or JSON, or - for stdin; may be repeated")
-		cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
-	})
-	c.cluster.AddFlags(cmd)
-	return cmd
 }
 
 // LossError says that objects do not survive a conversion; which ones was printed.
@@ -98,11 +44,13 @@ func (e *LossError) Error() string {
 	return fmt.Sprintf("%d of %s cannot be converted to each version and back without a loss", e.bad, cli.Count(e.objects, "object", "objects"))
 }
 
-func (c *command) run(ctx context.Context, names []string, stdin io.Reader, out, notes io.Writer) error {
+// Run checks the objects of the named definitions, or of all, and prints what it found. Its error is a [LossError] if
+// something is lost.
+func (c *Checker) Run(ctx context.Context, names []string, stdin io.Reader, out, notes io.Writer) error {
 	var objects []*manifest.Object
-	err := manifest.StdinOnce(c.files)
+	err := manifest.StdinOnce(c.Files)
 	if err == nil {
-		objects, err = manifest.Read(c.files, stdin)
+		objects, err = manifest.Read(c.Files, stdin)
 	}
 	if err != nil {
 		return err
@@ -112,7 +60,7 @@ func (c *command) run(ctx context.Context, names []string, stdin io.Reader, out,
 		return err
 	}
 	var report Report
-	if len(c.files) > 0 {
+	if len(c.Files) > 0 {
 		err = checkObjects(ctx, converters, objects, &report)
 	} else {
 		err = c.checkCluster(ctx, converters, &report, notes)
@@ -133,8 +81,8 @@ func (c *command) run(ctx context.Context, names []string, stdin io.Reader, out,
 }
 
 // converters are those of the named definitions, or all.
-func (c *command) converters(ctx context.Context, names []string, objects []*manifest.Object) ([]conversion.Converter, error) {
-	all := c.own
+func (c *Checker) converters(ctx context.Context, names []string, objects []*manifest.Object) ([]conversion.Converter, error) {
+	all := c.Own
 	if all == nil {
 		var err error
 		if all, err = c.ofDefinitions(ctx, names, objects); err != nil {
@@ -160,7 +108,7 @@ func (c *command) converters(ctx context.Context, names []string, objects []*man
 
 // ofDefinitions are the converters of definitions with several versions: those among the objects
 // or, if there are none, those of the cluster.
-func (c *command) ofDefinitions(ctx context.Context, names []string, objects []*manifest.Object) ([]conversion.Converter, error) {
+func (c *Checker) ofDefinitions(ctx context.Context, names []string, objects []*manifest.Object) ([]conversion.Converter, error) {
 	var definitions []apiextensionsv1.CustomResourceDefinition
 	for _, object := range objects {
 		if object.GVK() != apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
@@ -208,11 +156,11 @@ func (c *command) ofDefinitions(ctx context.Context, names []string, objects []*
 }
 
 // open finds the cluster, once.
-func (c *command) open() (*crdclient.Client, error) {
+func (c *Checker) open() (*crdclient.Client, error) {
 	if c.client != nil {
 		return c.client, nil
 	}
-	config, err := c.cluster.ClientConfig()
+	config, err := c.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +185,7 @@ func checkObjects(ctx context.Context, converters []conversion.Converter, object
 	return nil
 }
 
-func (c *command) checkCluster(ctx context.Context, converters []conversion.Converter, report *Report, notes io.Writer) error {
+func (c *Checker) checkCluster(ctx context.Context, converters []conversion.Converter, report *Report, notes io.Writer) error {
 	client, err := c.open()
 	if err != nil {
 		return err

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package install
+package application
 
 import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/install"
 )
 
-// ConfigCommand returns the command config of an application.
-func ConfigCommand(a Application) *cobra.Command {
+// Config returns the command config of an application, whose server has the flags that addFlags adds.
+func Config(a install.Application, addFlags func(*cobra.Command)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check the flags of the server, and print all settings",
@@ -27,6 +28,6 @@ func ConfigCommand(a Application) *cobra.Command {
 		},
 	}
 	cmd.Flags().SortFlags = false
-	a.AddFlags(cmd)
+	addFlags(cmd)
 	return cmd
 }
