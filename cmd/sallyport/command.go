@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/commands"
-	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/serverdoctor"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/application"
 )
@@ -21,7 +21,7 @@ func groups() []commandGroup {
 		{"Before you apply", []*cobra.Command{newReviewCommand(), newTestCommand(), newLintCommand(), newChainCommand(), newReplayCommand()}},
 		{"In a cluster", []*cobra.Command{
 			newExplainCommand(), newDiffCommand(), newPreviewCommand(), newDriftCommand(),
-			commands.Doctor(authorityFlags(), deployment.Doctor()), newTopCommand(), newConsoleCommand(),
+			commands.Doctor(authorityFlags(), serverdoctor.Options()), newTopCommand(), newConsoleCommand(),
 		}},
 		{"PodDefaults", []*cobra.Command{newRolloutCommand(), newExportCommand()}},
 		{"Servers", []*cobra.Command{

@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/install/deployment"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/serverdoctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -149,7 +149,7 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 	}
 	known := authorityFlags()
 	options := console.Options{
-		Config: c.Config, Namespace: c.Namespace, Doctor: deployment.Doctor(), Version: buildVersion(), Dataset: o.server.Settings.Dataset,
+		Config: c.Config, Namespace: c.Namespace, Doctor: serverdoctor.Options(), Version: buildVersion(), Dataset: o.server.Settings.Dataset,
 		Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 			return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
 		},

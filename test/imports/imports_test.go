@@ -33,15 +33,16 @@ type wing struct {
 	Imports []string `json:"imports"`
 }
 
-// An edge is an import. The root package is ".".
-type edge struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+// A library is modules of others that only packages in some folders may import.
+type library struct {
+	Modules []string `json:"modules"`
+	For     string   `json:"for"`
+	Folders []string `json:"folders"`
 }
 
 type house struct {
-	Wings      []wing `json:"wings"`
-	Exceptions []edge `json:"exceptions"`
+	Wings     []wing    `json:"wings"`
+	Libraries []library `json:"libraries"`
 }
 
 func readHouse(t *testing.T) house {
@@ -63,7 +64,7 @@ func (h *house) of(pkg string) *wing {
 	longest := -1
 	for i := range h.Wings {
 		for _, folder := range h.Wings[i].Folders {
-			if (pkg == folder || folder != "." && strings.HasPrefix(pkg, folder+"/")) && len(folder) > longest {
+			if in(pkg, folder) && len(folder) > longest {
 				longest, found = len(folder), &h.Wings[i]
 			}
 		}
@@ -71,8 +72,13 @@ func (h *house) of(pkg string) *wing {
 	return found
 }
 
+// in reports whether a package is in a folder; "." is the root package alone.
+func in(pkg, folder string) bool {
+	return pkg == folder || folder != "." && strings.HasPrefix(pkg, folder+"/")
+}
+
 // TestImportTable compares the imports of all packages with the table: each package is in a wing,
-// no import goes against the table but for the exceptions, and each exception is still needed.
+// and no import goes against the table.
 func TestImportTable(t *testing.T) {
 	h := readHouse(t)
 	for i, w := range h.Wings {
@@ -82,7 +88,6 @@ func TestImportTable(t *testing.T) {
 			}
 		}
 	}
-	needed := map[edge]bool{}
 	for _, pkg := range list(t) {
 		from := ofOurs(pkg.ImportPath)
 		importer := h.of(from)
@@ -95,20 +100,36 @@ func TestImportTable(t *testing.T) {
 				continue
 			}
 			to := ofOurs(imported)
-			e := edge{from, to}
 			w := h.of(to)
-			switch {
-			case w == nil || w == importer || slices.Contains(importer.Imports, "*") || slices.Contains(importer.Imports, w.Name):
-			case slices.Contains(h.Exceptions, e):
-				needed[e] = true
-			default:
+			if w != nil && w != importer && !slices.Contains(importer.Imports, "*") && !slices.Contains(importer.Imports, w.Name) {
 				t.Errorf("%s imports %s: %s may import %s, not %s", from, to, importer.Name, strings.Join(importer.Imports, ", "), w.Name)
 			}
 		}
 	}
-	for _, e := range h.Exceptions {
-		if !needed[e] {
-			t.Errorf("the exception for %s, which imports %s, is no longer needed: remove it", e.From, e.To)
+}
+
+// TestLibrariesStayInTheirFolders: what only some packages may import of others is imported nowhere else, and
+// in each folder of the table.
+func TestLibrariesStayInTheirFolders(t *testing.T) {
+	for _, l := range readHouse(t).Libraries {
+		used := map[string]bool{}
+		for _, pkg := range list(t) {
+			from := ofOurs(pkg.ImportPath)
+			for _, imported := range pkg.Imports {
+				if !slices.ContainsFunc(l.Modules, func(m string) bool { return in(imported, m) }) {
+					continue
+				}
+				if i := slices.IndexFunc(l.Folders, func(folder string) bool { return in(from, folder) }); i >= 0 {
+					used[l.Folders[i]] = true
+				} else {
+					t.Errorf("%s imports %s, which is for %s: take what %s has of it", from, imported, l.For, strings.Join(l.Folders, ", "))
+				}
+			}
+		}
+		for _, folder := range l.Folders {
+			if !used[folder] {
+				t.Errorf("nothing in %s imports %s: leave it out of the table", folder, strings.Join(l.Modules, ", "))
+			}
 		}
 	}
 }

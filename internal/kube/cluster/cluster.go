@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -153,8 +152,8 @@ func (c *Cluster) Workload(ctx context.Context, args []string) (*manifest.Object
 		}
 		kinds = append(kinds, strings.ToLower(k.Name))
 	}
-	return nil, fmt.Errorf("type %q: choose %s; of others send the object: kubectl get %s/%s -o yaml | sallyport explain -f -",
-		word, cli.OneOf(kinds), word, name)
+	return nil, fmt.Errorf("type %q: choose one of %s; of others send the object: kubectl get %s/%s -o yaml | sallyport explain -f -",
+		word, strings.Join(kinds, ", "), word, name)
 }
 
 // PodsOf returns the pods that an object creates, at least one.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package deployment derives an installation of the server from its configuration: objects to
+// apply, permissions, policies that replace a server, and uninstalling.
 package deployment
 
 import (
@@ -113,7 +115,7 @@ func (m *Manifests) Objects() ([]runtime.Object, error) {
 		objects = append(objects, exempt.Policy()...) // without it, any editor of Exemptions would exempt
 	}
 	if slices.Contains(m.Parts, partRBAC) {
-		objects = append(objects, Rights(m.Server, m.ServiceAccount).Objects()...)
+		objects = append(objects, serve.InstallRights(m.Server, m.ServiceAccount).Objects()...)
 		rights, err := m.Callers.rights(config, m.ServiceAccount, m.Server)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deployment
+// Package serverdoctor has what doctor checks of a server of this program: rights, outage policy, definitions,
+// revisions, and whether PodDefaults are applied.
+package serverdoctor
 
 import (
 	"context"
@@ -14,8 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
-// Doctor returns doctor's options for servers of this program.
-func Doctor() doctor.Options {
+// Options returns doctor's options for servers of this program.
+func Options() doctor.Options {
 	return doctor.Options{
 		Program: serve.Name, Serve: "serve", Discloses: "the contents of PodDefaults", ServiceAccount: serve.Name,
 		Rights: func(of *doctor.Installation) ([]runtime.Object, error) {
@@ -23,7 +25,7 @@ func Doctor() doctor.Options {
 			if err != nil {
 				return nil, err
 			}
-			return Rights(config, of.ServiceAccount).Objects(), nil
+			return serve.InstallRights(config, of.ServiceAccount).Objects(), nil
 		},
 		Also: func(ctx context.Context, of *doctor.Installation, report *doctor.Report) {
 			checkGuard(ctx, of, report)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deployment
+package serverdoctor
 
 import (
 	"slices"
@@ -23,7 +23,7 @@ func TestDoctorExpectsTheRightsOfRegisteredWebhooks(t *testing.T) {
 		return of
 	}
 	reads := func(of *doctor.Installation, resource string) bool {
-		objects, err := Doctor().Rights(of)
+		objects, err := Options().Rights(of)
 		if err != nil {
 			t.Fatal(err)
 		}
