@@ -149,9 +149,9 @@ func (o *consoleOptions) run(ctx context.Context, cmd *cobra.Command, _ []string
 	}
 	known := authorityFlags()
 	options := console.Options{
-		Config: c.Config, Namespace: c.Namespace, Doctor: serverdoctor.Options(), Version: buildVersion(), Dataset: o.server.Settings.Dataset,
+		Config: c.Config, Namespace: c.Namespace, Doctor: serverdoctor.Options(), Version: buildVersion(), Dataset: *serve.Dataset(o.server),
 		Webhooks: func(source match.Source) ([]admission.Webhook, error) {
-			return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
+			return o.server.Define(serve.From(serve.PodDefaultSources{PodDefaults: source, Authors: serve.Anybody{}}))
 		},
 	}
 	options.Doctor.Registration, options.Doctor.Certificate, options.Doctor.MetricsPort = known.Registration, known.Certificate, doctor.DefaultMetricsPort

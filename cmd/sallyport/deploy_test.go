@@ -186,7 +186,7 @@ func TestRightsInTheChartAreGenerated(t *testing.T) {
 		rights.Paths[name] = paths
 	}
 	connected := serve.Default()
-	connected.Settings.PodDefault.DataConnections = "connection"
+	serve.PodDefault(connected).DataConnections = "connection"
 	for _, rule := range connected.Rights() {
 		if !slices.ContainsFunc(rights.Webhooks["poddefault"], func(known rbacv1.PolicyRule) bool { return reflect.DeepEqual(known, rule) }) {
 			rights.Connections = append(rights.Connections, rule)

@@ -62,7 +62,7 @@ func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
 		return nil, err
 	}
 	return &injection.Trial{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source match.Source) ([]admission.Webhook, error) {
-		return o.server.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
+		return o.server.Define(serve.From(serve.PodDefaultSources{PodDefaults: source, Authors: serve.Anybody{}}))
 	}}, nil
 }
 
@@ -145,7 +145,7 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 		return err
 	}
 	unknown := 0
-	denied, err := trial.Explain(cmd.Context(), objects, o.server.Settings.Dataset, func(e *injection.Explanation) error {
+	denied, err := trial.Explain(cmd.Context(), objects, *serve.Dataset(o.server), func(e *injection.Explanation) error {
 		if e.Unknown != "" {
 			unknown++
 		}

@@ -41,7 +41,7 @@ func newExportCommand() *cobra.Command {
 			if err := errors.Join(err, manifest.StdinOnce(files)); err != nil {
 				return err
 			}
-			exported, err := deployment.Policies(files, cmd.InOrStdin(), config.Settings.PodDefault.Settings)
+			exported, err := deployment.Policies(files, cmd.InOrStdin(), serve.PodDefault(config).Settings)
 			if err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ func TestEachRightIsJustified(t *testing.T) {
 		if err := config.Select(name); err != nil {
 			t.Fatal(err)
 		}
-		config.Settings.PodDefault.DataConnections = "connection"
+		serve.PodDefault(config).DataConnections = "connection"
 		add(config.Rights())
 	}
 	add(registration.PolicyRules("NAME"))

@@ -47,7 +47,7 @@ func Default() *Config {
 			TypeMeta:    metav1.TypeMeta{APIVersion: configv1alpha1.APIVersion, Kind: configv1alpha1.Kind},
 			Log:         logging.DefaultSettings(),
 			Recording:   configv1alpha1.Recording{MaxSizeMegabytes: 10, MaxFiles: 5, MaxAgeDays: 7, RecentMegabytes: 8},
-			Webhooks:    []configv1alpha1.Webhook{{Name: enabledByDefault}},
+			Webhooks:    enabledByDefault(),
 			Controllers: []string{"*"},
 		},
 		Settings: DefaultSettings(),
@@ -57,6 +57,16 @@ func Default() *Config {
 	c.Registration.ReviewVersions = reviewversion.All()
 	c.Authentication.PrivatePaths = hosting.PrivatePathsAuto
 	return c
+}
+
+// enabledByDefault returns the entries of the webhooks that are enabled without a configuration.
+func enabledByDefault() (entries []configv1alpha1.Webhook) {
+	for _, b := range Builtins() {
+		if b.byDefault {
+			entries = append(entries, configv1alpha1.Webhook{Name: b.Name})
+		}
+	}
+	return entries
 }
 
 // Hosting returns the settings that every application has.
@@ -109,7 +119,7 @@ func (c *Config) Complete() ([]byte, error) {
 		enabled := c.Has(b.Name)
 		entry.Enabled = &enabled
 		var err error
-		if entry.Settings, err = json.Marshal(c.Settings.of(b.Name), json.Deterministic(true)); err != nil {
+		if entry.Settings, err = json.Marshal(c.Settings[b.Name], json.Deterministic(true)); err != nil {
 			return nil, err
 		}
 		out.Webhooks = append(out.Webhooks, entry)

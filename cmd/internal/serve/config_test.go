@@ -17,6 +17,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/imagepull"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/registration"
@@ -76,8 +77,8 @@ webhooks: [{name: imagepull, settings: {forbidLatest: true}}, {name: servicetype
 			t.Errorf("%s is enabled: %v", name, !enabled)
 		}
 	}
-	if !c.Settings.ImagePull.ForbidLatest || !c.Settings.ImagePull.AlwaysPull {
-		t.Errorf("the settings of imagepull are %+v", c.Settings.ImagePull)
+	if s := c.Settings["imagepull"].(*imagepull.Settings); !s.ForbidLatest || !s.AlwaysPull {
+		t.Errorf("the settings of imagepull are %+v", c.Settings["imagepull"])
 	}
 }
 

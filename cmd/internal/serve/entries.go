@@ -8,14 +8,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
 // defined returns the definitions of a built-in webhook, with the terms of its entry.
 func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) {
-	webhooks, err := b.webhooks(&c.Settings, from)
+	webhooks, err := b.webhooks(c, from)
 	entry := c.entry(b.Name)
 	if err != nil || entry == nil {
 		return webhooks, err
@@ -25,8 +23,8 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 	}
 	for i := range webhooks {
 		w := &webhooks[i]
-		if w.Name == author.Name || w.Name == author.ExemptName {
-			continue // it does not cover pods, so requests it no longer sees would be admitted
+		if slices.Contains(b.fixed, w.Name) {
+			continue
 		}
 		if entry.MatchPolicy != nil {
 			w.MatchPolicy = admissionregistrationv1.MatchPolicyType(*entry.MatchPolicy)
@@ -49,26 +47,20 @@ func (b *Builtin) defined(c *Config, from Sources) ([]admission.Webhook, error) 
 // adjust applies the entry's own settings to a webhook, unless a flag sets the field for all
 // webhooks. It is for RegistrationSettings.Adjust.
 func (c *Config) adjust(w *admission.Webhook) {
-	if w.Name == poddefault.ExcludedName {
-		w.FailurePolicy = admissionregistrationv1.Ignore // whatever the others use: see there
-	}
 	for _, entry := range c.Webhooks {
 		if !names(&entry, w.Name) {
 			continue
 		}
-		if entry.FailurePolicy != nil && !c.set["registration.failurePolicy"] && w.Name != poddefault.ExcludedName {
+		if entry.FailurePolicy != nil && !c.set["registration.failurePolicy"] {
 			w.FailurePolicy = admissionregistrationv1.FailurePolicyType(*entry.FailurePolicy)
 		}
 		if entry.TimeoutSeconds != nil {
 			w.TimeoutSeconds = *entry.TimeoutSeconds
 		}
 	}
-	if w.Name == author.Name { // its policy follows from the rules it checks
-		w.FailurePolicy = c.Settings.PodDefault.Authorize.FailurePolicy()
+	for _, b := range Builtins() {
+		if b.adjust != nil {
+			b.adjust(c, w)
+		}
 	}
-	if w.Name == author.ExemptName {
-		// Labels may take a namespace out of a selector, and back in.
-		w.FailurePolicy, w.NamespaceSelector = admissionregistrationv1.Fail, nil
-	}
-	c.adjustGuard(w)
 }

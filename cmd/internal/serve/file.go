@@ -153,7 +153,7 @@ func (p *problems) decodeObject(raw jsontext.Value, at jsontext.Pointer, into re
 // readSettings decodes the settings of one entry over their defaults and validates them.
 func (p *problems) readSettings(c *Config, index int) {
 	entry := &c.Webhooks[index]
-	into := c.Settings.of(entry.Name)
+	into := c.Settings[entry.Name]
 	if into == nil || len(entry.Settings) == 0 {
 		return
 	}

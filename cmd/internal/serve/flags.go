@@ -25,7 +25,7 @@ func Flags() []setting.Flag {
 			f.Usage = "`names` of ready-made webhooks, see 'sallyport webhooks': foo enables foo, -foo disables it, * enables all that are not named"
 		case "controllers":
 			f.Choices = controllerNames()
-			f.Usage = "`names` of controllers of the enabled webhooks: foo enables foo, -foo disables it, * enables all that are not named, except poddefault-reports; empty for none"
+			f.Usage = "`names` of controllers of the enabled webhooks: foo enables foo, -foo disables it, * enables all that are not named, except " + strings.Join(askedControllers(), ", ") + "; empty for none"
 		}
 	}
 	return flags

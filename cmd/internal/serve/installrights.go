@@ -4,7 +4,6 @@ package serve
 
 import (
 	"github.com/sallyport-io/sallyport/internal/install"
-	"github.com/sallyport-io/sallyport/registration"
 )
 
 // InstallRights returns exactly the permissions of a server with this configuration.
@@ -13,8 +12,10 @@ func InstallRights(c *Config, serviceAccount string) install.Rights {
 		Registration: c.AppRegistration(), Certificate: c.Certificate, LeaderElection: c.LeaderElection, ServiceAccount: serviceAccount,
 		Rules: c.Rights(), RulesIn: c.RightsIn(),
 	}
-	if c.Has("poddefault") && rights.Registration.Mode == registration.ModeAPI {
-		rights.Rules = append(rights.Rules, registration.BackstopPolicyRules(c.Registration.Name)...)
+	for _, b := range c.Enabled() {
+		if b.registers != nil {
+			rights.Rules = append(rights.Rules, b.registers(c)...)
+		}
 	}
 	if c.Controls() {
 		rights.ComponentsOf = Name

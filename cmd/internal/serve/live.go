@@ -22,9 +22,6 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/definition"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/follow"
@@ -55,12 +52,7 @@ type liveConfig struct {
 	reloads  *prometheus.CounterVec
 	good     prometheus.Gauge
 	current  atomic.Pointer[Config]
-	indexes  indexes
-	drift    drift.Board
-	reports  reports.Recorder
-	// definitions says what the served definitions lack.
-	definitions definition.Status
-	detail      atomic.Pointer[string]
+	detail   atomic.Pointer[string]
 }
 
 // liveBuiltin is a built-in webhook that can be enabled, disabled and changed at run time.
@@ -69,6 +61,8 @@ type liveBuiltin struct {
 	config *liveConfig
 	from   Sources
 	watch  *watcher // nil if it reads nothing
+	// running is [Builtin.running].
+	running any
 
 	begin   sync.Once
 	started chan struct{} // closed when it is first enabled
@@ -91,7 +85,11 @@ func newLiveConfig(file string, given *setting.Given, start *Config) *liveConfig
 	l := &liveConfig{file: file, given: given, start: start, interval: reloadInterval}
 	l.current.Store(start)
 	for _, b := range Builtins() {
-		l.builtins = append(l.builtins, &liveBuiltin{Builtin: b, config: l, started: make(chan struct{})})
+		live := &liveBuiltin{Builtin: b, config: l, started: make(chan struct{})}
+		if b.running != nil {
+			live.running = b.running()
+		}
+		l.builtins = append(l.builtins, live)
 	}
 	return l
 }
@@ -110,12 +108,6 @@ func (l *liveConfig) recording(env frontdoor.Environment) (frontdoor.Component, 
 		out.Run = l.recorder.Run
 	}
 	return out, nil
-}
-
-// builtin returns the built-in webhook of that name.
-func (l *liveConfig) builtin(name string) *liveBuiltin {
-	i := slices.IndexFunc(l.builtins, func(b *liveBuiltin) bool { return b.Name == name })
-	return l.builtins[i]
 }
 
 // component follows the file. It is empty without one, and is built first.
@@ -167,7 +159,6 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 			return out, err
 		}
 	}
-	b.from.indexes, b.from.findings = &l.indexes, l.findings()
 	state, err := b.next(l.start)
 	if err != nil {
 		return out, err
@@ -192,7 +183,7 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 
 // prepareWatch creates the webhook's sources, which start when it is first enabled.
 func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Component) error {
-	w, err := b.Builtin.watch(env, b.config.cluster, b.config.start)
+	w, err := b.Builtin.watch(b, env)
 	if err != nil {
 		return err
 	}
@@ -209,7 +200,7 @@ func (b *liveBuiltin) prepareWatch(env frontdoor.Environment, out *frontdoor.Com
 	if err != nil {
 		return fmt.Errorf("metrics of %s: %w", b.Name, err)
 	}
-	b.watch, b.from = &w, w.sources
+	b.watch, b.from = &w, From(w.sources)
 	out.Name = w.what
 	out.Status = func() slog.Attr { return slog.Int(w.what, w.count()) }
 	out.Ready = func() error {
@@ -267,7 +258,7 @@ func (b *liveBuiltin) ready(state *builtinState) error {
 	}
 	err := b.watch.ready()
 	if err == nil && b.needs != nil {
-		err = b.needs(&state.config.Settings, b.from)
+		err = b.needs(state.config, b.from)
 	}
 	return err
 }
@@ -337,8 +328,11 @@ func (l *liveConfig) load() (next *Config, apply func() bool, err error) {
 	}
 	later := l.later(next)
 	next.keepPlaces(l.start)
-	// MaxExemption takes effect after a restart: until then nothing guards Exemptions.
-	next.Settings.PodDefault.MaxExemption = l.start.Settings.PodDefault.MaxExemption
+	for _, setting := range settingsAfterRestart() {
+		if setting.keep != nil {
+			setting.keep(next, l.start)
+		}
+	}
 	states := make([]*builtinState, len(l.builtins))
 	for i, b := range l.builtins {
 		if states[i], err = b.next(next); err != nil {
@@ -384,11 +378,10 @@ func (l *liveConfig) later(next *Config) string {
 			sections = append(sections, name)
 		}
 	}
-	if next.Settings.PodDefault.DataConnections != l.start.Settings.PodDefault.DataConnections {
-		sections = append(sections, "dataConnections of poddefault")
-	}
-	if next.Settings.PodDefault.MaxExemption != l.start.Settings.PodDefault.MaxExemption {
-		sections = append(sections, "maxExemption of poddefault")
+	for _, setting := range settingsAfterRestart() {
+		if !setting.same(next, l.start) {
+			sections = append(sections, setting.name)
+		}
 	}
 	for _, name := range Names() {
 		if !next.samePlaces(name, l.start) {
@@ -400,6 +393,13 @@ func (l *liveConfig) later(next *Config) string {
 	}
 	slices.Sort(sections)
 	return "changes to " + strings.Join(sections, ", ") + " take effect after a restart"
+}
+
+func settingsAfterRestart() (all []restarted) {
+	for _, b := range Builtins() {
+		all = append(all, b.afterRestart...)
+	}
+	return all
 }
 
 // adjust is [Config.adjust] of the current configuration.

@@ -265,7 +265,7 @@ func TestAConfigurationWaitsForItsProfile(t *testing.T) {
 	if err := config.Select("dataset"); err != nil {
 		t.Fatal(err)
 	}
-	settings := &config.Settings.Dataset
+	settings := Dataset(config)
 	settings.PluginsProfileConfigMap = "fluid-system/webhook-plugins"
 	for _, b := range r.builtins {
 		if b.Name != "dataset" {
@@ -290,7 +290,7 @@ func TestAConfigurationWaitsForItsProfile(t *testing.T) {
 
 func TestChangesThatCountFromTheNextStartOn(t *testing.T) {
 	next := Default()
-	next.Settings.PodDefault.DataConnections = "connection"
+	PodDefault(next).DataConnections = "connection"
 	l := newLiveConfig("", nil, Default())
 	if got := l.later(Default()); got != "" {
 		t.Errorf("without a change: %q", got)
@@ -299,7 +299,7 @@ func TestChangesThatCountFromTheNextStartOn(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	next = Default()
-	next.Settings.PodDefault.MaxExemption.Duration = time.Hour
+	PodDefault(next).MaxExemption.Duration = time.Hour
 	if got := l.later(next); got != "changes to maxExemption of poddefault take effect after a restart" {
 		t.Errorf("got %q", got)
 	}

@@ -19,7 +19,7 @@ func HostedByOthers() []Builtin {
 			Name:  "persistentvolumelabel",
 			Short: "label volumes with zone and region of their disks (in cloud controller managers only)",
 			Docs:  "docs/webhooks/persistentvolumelabel.md",
-			webhooks: func(*Settings, Sources) ([]admission.Webhook, error) {
+			webhooks: func(*Config, Sources) ([]admission.Webhook, error) {
 				return []admission.Webhook{persistentvolumelabel.Definition(persistentvolumelabel.DefaultSettings())}, nil
 			},
 		},

@@ -17,11 +17,11 @@ import (
 // all returns the definitions of every webhook that any settings can define. They are
 // never called.
 func (b *Builtin) all() ([]admission.Webhook, error) {
-	settings := DefaultSettings()
+	c := &Config{Settings: DefaultSettings()}
 	if b.widen != nil {
-		b.widen(&settings)
+		b.widen(c)
 	}
-	return b.webhooks(&settings, NoSources())
+	return b.webhooks(c, NoSources())
 }
 
 // place gives webhooks the paths and names of an entry, which may be nil. The first one
@@ -145,12 +145,12 @@ func (c *Config) validatePlaces(path *field.Path) field.ErrorList {
 			}
 		}
 		for _, half := range slices.Sorted(maps.Keys(entry.Names)) {
-			if !slices.Contains(halves, half) && b.Name != enabledByDefault {
+			if !slices.Contains(halves, half) && b.keepsNames == "" {
 				errs = append(errs, field.NotSupported(at.Child("names").Key(half), half, halves))
 			}
 		}
-		if len(entry.Names) > 0 && b.Name == enabledByDefault {
-			errs = append(errs, field.Forbidden(at.Child("names"), "doctor, drift, missed and the policy that stands in for the webhook find it by its name"))
+		if len(entry.Names) > 0 && b.keepsNames != "" {
+			errs = append(errs, field.Forbidden(at.Child("names"), b.keepsNames))
 			continue
 		}
 		if _, twice := entry.Paths[halves[0]]; twice && entry.Path != nil {

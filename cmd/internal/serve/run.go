@@ -93,8 +93,10 @@ func (l *liveConfig) components() []func(frontdoor.Environment) (frontdoor.Compo
 	for _, b := range l.builtins {
 		out = append(out, b.component)
 	}
-	for _, c := range controllers() {
-		out = append(out, func(env frontdoor.Environment) (frontdoor.Component, error) { return c.component(l, env) })
+	for _, b := range l.builtins {
+		for _, c := range b.controllers {
+			out = append(out, func(env frontdoor.Environment) (frontdoor.Component, error) { return c.component(b, env) })
+		}
 	}
 	return out
 }

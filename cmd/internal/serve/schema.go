@@ -37,7 +37,7 @@ func FileSchema() Schema {
 		perWebhook = append(perWebhook, Schema{
 			"if": Schema{"properties": Schema{"name": Schema{"const": name}}},
 			"then": Schema{"properties": Schema{
-				"settings": schemaOf(reflect.TypeOf(settings.of(name)), ""),
+				"settings": schemaOf(reflect.TypeOf(settings[name]), ""),
 			}},
 		})
 	}

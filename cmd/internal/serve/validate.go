@@ -10,14 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/registration"
 )
 
 // authenticationModes are the modes of authentication of serve.
@@ -82,7 +80,12 @@ func (c *Config) validateWebhooks(path *field.Path) field.ErrorList {
 	if len(errs) == 0 {
 		errs = c.validatePlaces(path)
 	}
-	return append(errs, c.validateGuard()...)
+	for _, b := range c.Enabled() {
+		if b.validate != nil {
+			errs = append(errs, b.validate(c)...)
+		}
+	}
+	return errs
 }
 
 func validateEntry(w *configv1alpha1.Webhook, path *field.Path) field.ErrorList {
@@ -107,26 +110,6 @@ func validateEntry(w *configv1alpha1.Webhook, path *field.Path) field.ErrorList 
 		}
 	}
 	return append(errs, conditions.Validate(w.MatchConditions, path.Child("matchConditions"))...)
-}
-
-// validateGuard reports settings that conflict with a backstop.
-func (c *Config) validateGuard() field.ErrorList {
-	if c.Settings.PodDefault.Guard != GuardBackstop || !c.Has("poddefault") {
-		return nil
-	}
-	var errs field.ErrorList
-	if c.Registration.Mode == registration.ModeManifest {
-		errs = append(errs, field.Forbidden(c.guardPath(), "a backstop is not for the registration mode Manifest: static manifests hold no policy with a parameter"))
-	}
-	if !selects(c.Controllers, backstop.Name) {
-		errs = append(errs, field.Forbidden(c.guardPath(), "a backstop needs the controller "+backstop.Name+": add it to controllers"))
-	}
-	return errs
-}
-
-func (c *Config) guardPath() *field.Path {
-	i := slices.IndexFunc(c.Webhooks, func(w configv1alpha1.Webhook) bool { return w.Name == "poddefault" })
-	return field.NewPath("webhooks").Index(i).Child("settings", "guard")
 }
 
 // validateDefinitions reports definitions that the API server would reject.

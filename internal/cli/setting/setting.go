@@ -20,9 +20,10 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// Value is the value of a flag. A [SliceValue] is one with several entries.
 type (
-	Value      = pflag.Value
+	// Value is the value of a flag.
+	Value = pflag.Value
+	// SliceValue is a value with several entries.
 	SliceValue = pflag.SliceValue
 )
 

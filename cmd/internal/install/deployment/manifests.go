@@ -87,7 +87,7 @@ func (m *Manifests) Validate() error {
 		errs = append(errs, errors.New("--part namespace needs --service, which says which one it is"))
 	}
 	errs = append(errs, m.Callers.validate(), m.Extra.Validate())
-	if m.Static && m.Server.Settings.PodDefault.Guard == serve.GuardBackstop {
+	if m.Static && serve.PodDefault(m.Server).Guard == serve.GuardBackstop {
 		errs = append(errs, errors.New("the guard Backstop of poddefault is not for --static: static manifests hold no policy with a parameter"))
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(m.ServiceAccount) {
@@ -157,9 +157,9 @@ func (m *Manifests) configurations() ([]runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	defined, settings := *m.Server, m.Server.AppRegistration()
-	if defined.Settings.PodDefault.Guard == "" { // the version of the API server is unknown, so it may lack such policies
-		defined.Settings.PodDefault.Guard = serve.GuardFail
+	defined, settings := m.Server, m.Server.AppRegistration()
+	if serve.PodDefault(defined).Guard == "" { // the version of the API server is unknown, so it may lack such policies
+		defined = defined.WithGuard(serve.GuardFail)
 	}
 	webhooks, err := defined.Define(serve.NoSources())
 	if err != nil {

@@ -53,7 +53,7 @@ func (w *Workload) objects(m *Manifests) ([]runtime.Object, error) {
 		SecurePort: w.SecurePort, MetricsPort: metricsPortNumber, MetricsTLS: m.Server.Authentication.Metrics != serving.AuthenticationNone,
 		Drain: settings.DrainTimeout, Timeout: time.Duration(m.Server.Registration.TimeoutSeconds) * time.Second, Resources: install.DefaultResources(),
 	}
-	if !m.Given.Changed("priority-class") && m.Server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && m.Server.Settings.PodDefault.Guard != serve.GuardBackstop {
+	if !m.Given.Changed("priority-class") && m.Server.Registration.FailurePolicy == string(admissionregistrationv1.Ignore) && serve.PodDefault(m.Server).Guard != serve.GuardBackstop {
 		pods.PriorityClass = ""
 	}
 	var objects []runtime.Object

@@ -38,7 +38,7 @@ func checkInjection(ctx context.Context, of *doctor.Installation, report *doctor
 	}
 	prover := proof.Prover{Policy: of.Registration.Name, Trial: func() *injection.Trial {
 		return &injection.Trial{Cluster: of.Cluster, Notes: io.Discard, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
-			return config.Define(serve.Sources{PodDefaults: source, Authors: serve.Anybody{}})
+			return config.Define(serve.From(serve.PodDefaultSources{PodDefaults: source, Authors: serve.Anybody{}}))
 		}}
 	}}
 	results, total, err := prover.Run(ctx)

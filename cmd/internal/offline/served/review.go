@@ -12,14 +12,15 @@ import (
 // Review configures a run with the webhooks of a configuration. They read from the run's
 // files; in serve they read from the cluster. With a file they know the Secrets that the server would.
 func Review(run *review.Run, c *serve.Config) {
-	run.CountProjects, run.ReadDatasets, run.Dataset = c.Has("projectlimit"), c.Has("dataset"), c.Settings.Dataset
-	run.Exempts = c.Settings.PodDefault.Exempts()
+	run.CountProjects, run.ReadDatasets, run.Dataset = c.Has("projectlimit"), c.Has("dataset"), *serve.Dataset(c)
+	run.Exempts = serve.PodDefault(c).Exempts()
 	if c.HasFile() { // else the server's configuration is not known
-		run.DataConnections = &c.Settings.PodDefault.DataConnections
+		run.DataConnections = &serve.PodDefault(c).DataConnections
 	}
 	run.Webhooks = func(from review.Sources) ([]admission.Webhook, error) {
-		return c.Define(serve.Sources{
-			PodDefaults: from.PodDefaults, Authors: serve.Anybody{}, Neighbours: from.PodDefaults, Projects: from.Projects, Datasets: from.Datasets,
-		})
+		return c.Define(serve.From(
+			serve.PodDefaultSources{PodDefaults: from.PodDefaults, Authors: serve.Anybody{}, Neighbours: from.PodDefaults},
+			serve.ProjectLimitSources{Projects: from.Projects}, serve.DatasetSources{Datasets: from.Datasets},
+		))
 	}
 }

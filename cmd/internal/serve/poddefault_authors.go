@@ -4,7 +4,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -16,24 +15,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
 )
-
-// PodDefaultSettings are the settings of injection and of the authorization of authors.
-type PodDefaultSettings struct {
-	poddefault.Settings `json:",inline"`
-	// authorizeAuthors selects what happens to a PodDefault whose author may not create pods.
-	Authorize author.Mode `json:"authorizeAuthors"`
-	// guard selects what happens to pods during an outage.
-	Guard Guard `json:"guard"`
-}
-
-func defaultPodDefaultSettings() PodDefaultSettings {
-	return PodDefaultSettings{Settings: poddefault.DefaultSettings(), Authorize: author.Enforce}
-}
-
-// Validate reports every problem, by the names that the fields have in a file.
-func (s PodDefaultSettings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Authorize.Validate(), s.Guard.Validate())
-}
 
 // authorsOf asks the API server what authors may do.
 func authorsOf(config *rest.Config) (author.Authorizer, error) {
@@ -60,16 +41,16 @@ var classRights = []rbacv1.PolicyRule{
 }
 
 // authorRights are to ask it.
-func authorRights(settings *Settings) []rbacv1.PolicyRule {
-	if settings.PodDefault.Authorize == author.Off && !settings.PodDefault.Exempts() && settings.PodDefault.Usage != poddefault.UsageCheck {
+func authorRights(settings *PodDefaultSettings) []rbacv1.PolicyRule {
+	if settings.Authorize == author.Off && !settings.Exempts() && settings.Usage != poddefault.UsageCheck {
 		return nil
 	}
 	return []rbacv1.PolicyRule{{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}}}
 }
 
 // connectionRights are to read metadata of Secrets, for which RBAC has no right of its own.
-func connectionRights(settings *Settings) []rbacv1.PolicyRule {
-	if settings.PodDefault.DataConnections == "" {
+func connectionRights(settings *PodDefaultSettings) []rbacv1.PolicyRule {
+	if settings.DataConnections == "" {
 		return nil
 	}
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}}}

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -11,8 +12,19 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
-	"github.com/sallyport-io/sallyport/internal/store"
 )
+
+// DatasetSources are what dataset reads from.
+type DatasetSources struct {
+	Datasets dataset.Source
+
+	observe dataset.Observer // counts the outcomes for pods; nil to count nothing
+}
+
+func (DatasetSources) of() string { return "dataset" }
+
+// Dataset returns the settings of the webhook dataset.
+func Dataset(c *Config) *dataset.Settings { return c.Settings["dataset"].(*dataset.Settings) }
 
 // datasetBuiltin returns the webhook that replaces Fluid's own.
 func datasetBuiltin() Builtin {
@@ -20,15 +32,22 @@ func datasetBuiltin() Builtin {
 		Name:  "dataset",
 		Short: "let pods land where the data of their Fluid datasets is cached",
 		Docs:  "docs/webhooks/dataset.md",
-		webhooks: func(s *Settings, from Sources) ([]admission.Webhook, error) {
-			webhooks, err := dataset.New(from.Datasets, s.Dataset, from.observePlugin)
+		settings: func() settings {
+			s := dataset.DefaultSettings()
+			s.FromEnvironment(os.Getenv)
+			return &s
+		},
+		none: func() Sourced { return DatasetSources{Datasets: dataset.NewIndex()} },
+		webhooks: func(c *Config, all Sources) ([]admission.Webhook, error) {
+			from := sourcesOf[DatasetSources](all)
+			webhooks, err := dataset.New(from.Datasets, *Dataset(c), from.observe)
 			if watcher, ok := from.Datasets.(*dataset.Watcher); ok && err == nil {
-				watcher.Want(s.Dataset)
+				watcher.Want(*Dataset(c))
 			}
 			return webhooks, err
 		},
-		widen: func(s *Settings) { s.Dataset.NamespaceLabel = true },
-		watch: func(env frontdoor.Environment, _ *store.Factory, _ *Config) (watcher, error) {
+		widen: func(c *Config) { Dataset(c).NamespaceLabel = true },
+		watch: func(_ *liveBuiltin, env frontdoor.Environment) (watcher, error) {
 			observe, err := observePlugins(env.Metrics)
 			if err != nil {
 				return watcher{}, err
@@ -39,7 +58,7 @@ func datasetBuiltin() Builtin {
 			}
 			w.WhenLoaded(env.Changed)
 			return watcher{
-				sources: Sources{Datasets: w, observePlugin: observe}, what: "datasets", help: "Fluid Datasets known to this server.",
+				sources: DatasetSources{w, observe}, what: "datasets", help: "Fluid Datasets known to this server.",
 				ready: w.Ready, run: w.Run, count: w.Len,
 			}, nil
 		},
@@ -47,17 +66,17 @@ func datasetBuiltin() Builtin {
 			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{dataset.Group}, Resources: dataset.Resources(), Verbs: []string{"get", "list", "watch"}},
 		},
-		moreRights: func(s *Settings) []rbacv1.PolicyRule {
-			rules, _ := s.Dataset.PolicyRules()
+		moreRights: func(c *Config) []rbacv1.PolicyRule {
+			rules, _ := Dataset(c).PolicyRules()
 			return rules
 		},
-		rightsIn: func(s *Settings) map[string][]rbacv1.PolicyRule {
-			_, rules := s.Dataset.PolicyRules()
+		rightsIn: func(c *Config) map[string][]rbacv1.PolicyRule {
+			_, rules := Dataset(c).PolicyRules()
 			return rules
 		},
-		needs: func(s *Settings, from Sources) error {
-			if watcher, ok := from.Datasets.(*dataset.Watcher); ok {
-				return watcher.ReadyFor(s.Dataset)
+		needs: func(c *Config, from Sources) error {
+			if watcher, ok := sourcesOf[DatasetSources](from).Datasets.(*dataset.Watcher); ok {
+				return watcher.ReadyFor(*Dataset(c))
 			}
 			return nil
 		},

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -17,12 +18,15 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/author"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/hosting"
+	"github.com/sallyport-io/sallyport/registration"
 )
 
 // Guard selects what happens to pods during an outage: a policy rejects pods that a
@@ -83,7 +87,7 @@ func (x *indexes) HandleOmitted(changed func([]types.NamespacedName)) (remove fu
 }
 
 // guarded gives the webhook its backstop.
-func guarded(w admission.Webhook, settings *PodDefaultSettings, from Sources) admission.Webhook {
+func guarded(w admission.Webhook, settings *PodDefaultSettings, from PodDefaultSources) admission.Webhook {
 	w.Backstop = backstop.New(from.indexes.Ready)
 	w.Backstop.Disabled = settings.Guard == GuardFail
 	if watcher, ok := from.PodDefaults.(*source.Watcher); ok && !w.Backstop.Disabled {
@@ -92,10 +96,32 @@ func guarded(w admission.Webhook, settings *PodDefaultSettings, from Sources) ad
 	return w
 }
 
+// WithGuard returns the configuration with a guard, which it may not have chosen itself.
+func (c *Config) WithGuard(guard Guard) *Config {
+	out, settings := *c, *PodDefault(c)
+	out.Settings, settings.Guard = maps.Clone(c.Settings), guard
+	out.Settings[podDefaultName] = &settings
+	return &out
+}
+
+// adjustPodDefault has the last word about the failure policies of the webhooks for PodDefaults.
+func adjustPodDefault(c *Config, w *admission.Webhook) {
+	switch w.Name {
+	case poddefault.ExcludedName:
+		w.FailurePolicy = admissionregistrationv1.Ignore // whatever the others use: see there
+	case author.Name: // its policy follows from the rules it checks
+		w.FailurePolicy = PodDefault(c).Authorize.FailurePolicy()
+	case author.ExemptName:
+		// Labels may take a namespace out of a selector, and back in.
+		w.FailurePolicy, w.NamespaceSelector = admissionregistrationv1.Fail, nil
+	}
+	adjustGuard(c, w)
+}
+
 // adjustGuard disables the backstop of a webhook that fails open, unless the configuration
 // asks for a backstop.
-func (c *Config) adjustGuard(w *admission.Webhook) {
-	if w.Backstop == nil || c.Settings.PodDefault.Guard == GuardBackstop || w.FailurePolicy != admissionregistrationv1.Ignore {
+func adjustGuard(c *Config, w *admission.Webhook) {
+	if w.Backstop == nil || PodDefault(c).Guard == GuardBackstop || w.FailurePolicy != admissionregistrationv1.Ignore {
 		return
 	}
 	off := *w.Backstop
@@ -103,30 +129,50 @@ func (c *Config) adjustGuard(w *admission.Webhook) {
 	w.Backstop = &off
 }
 
+// validateGuard reports settings that conflict with a backstop.
+func validateGuard(c *Config) field.ErrorList {
+	if PodDefault(c).Guard != GuardBackstop {
+		return nil
+	}
+	var errs field.ErrorList
+	if c.Registration.Mode == registration.ModeManifest {
+		errs = append(errs, field.Forbidden(guardPath(c), "a backstop is not for the registration mode Manifest: static manifests hold no policy with a parameter"))
+	}
+	if !selects(c.Controllers, backstop.Name) {
+		errs = append(errs, field.Forbidden(guardPath(c), "a backstop needs the controller "+backstop.Name+": add it to controllers"))
+	}
+	return errs
+}
+
+func guardPath(c *Config) *field.Path {
+	i := slices.IndexFunc(c.Webhooks, func(w configv1alpha1.Webhook) bool { return w.Name == podDefaultName })
+	return field.NewPath("webhooks").Index(i).Child("settings", "guard")
+}
+
 // startIndexes makes the controller that writes what the policy reads.
-func (l *liveConfig) startIndexes(env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+func startIndexes(b *liveBuiltin, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
 	c, err := backstop.NewController(env.Client, backstop.Options{
-		Watcher: l.podDefaults(), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Changed: env.Changed,
-		Namespaces: func() (labels.Selector, error) { return l.guardedNamespaces(l.builtin("poddefault")) },
+		Watcher: podDefaultsOf(b), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Changed: env.Changed,
+		Namespaces: func() (labels.Selector, error) { return guardedNamespaces(b) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	l.indexes.controller.Store(c)
+	runningOf(b).indexes.controller.Store(c)
 	return c.Run, nil
 }
 
 // guardedNamespaces selects the namespaces of the current PodDefault webhook.
-func (l *liveConfig) guardedNamespaces(b *liveBuiltin) (labels.Selector, error) {
-	if l.now().Settings.PodDefault.Guard == GuardFail { // no policy reads them
+func guardedNamespaces(b *liveBuiltin) (labels.Selector, error) {
+	if PodDefault(b.config.now()).Guard == GuardFail { // no policy reads them
 		return labels.Nothing(), nil
 	}
-	namespaces, _, err := l.asked(b)
+	namespaces, _, err := askedOf(b)
 	return namespaces, err
 }
 
-// asked returns the selectors of the current PodDefault webhook.
-func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, err error) {
+// askedOf returns the selectors of the current PodDefault webhook.
+func askedOf(b *liveBuiltin) (namespaces, pods labels.Selector, err error) {
 	state := b.state.Load()
 	if state == nil {
 		return labels.Nothing(), labels.Nothing(), nil
@@ -135,8 +181,8 @@ func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, er
 		if w.Name != poddefault.Name {
 			continue
 		}
-		settings := l.start.AppRegistration()
-		settings.Adjust = l.adjust
+		settings := b.config.start.AppRegistration()
+		settings.Adjust = b.config.adjust
 		applied, err := hosting.Apply(&settings, []admission.Webhook{w})
 		if err != nil {
 			return nil, nil, err
@@ -152,11 +198,11 @@ func (l *liveConfig) asked(b *liveBuiltin) (namespaces, pods labels.Selector, er
 
 // driftAsked returns for which pods the webhook is configured. Match conditions of its own are not among them: they are
 // about annotations that drift knows.
-func (l *liveConfig) driftAsked() func() (drift.Asked, error) {
+func driftAsked(b *liveBuiltin) func() (drift.Asked, error) {
 	var latest conditions.Latest
 	return func() (out drift.Asked, err error) {
-		out.Namespaces, out.Pods, err = l.asked(l.builtin("poddefault"))
-		if entry := l.now().entry("poddefault"); entry != nil {
+		out.Namespaces, out.Pods, err = askedOf(b)
+		if entry := b.config.now().entry(b.Name); entry != nil {
 			if set := latest.Of(entry.MatchConditions); set != nil {
 				out.Excludes = set
 			}
