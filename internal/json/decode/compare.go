@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A comparison walks the record and the object together.
+type comparison struct {
+	record *Record
+	position
+	spares map[*layout]reflect.Value
+	failed bool // a type does not read what it has read before
+}
+
+// A position counts what was looked at of a record.
+type position struct{ numbers, strings, raws, quantities, ports int }
+
+func (c *comparison) number() int64 {
+	c.numbers++
+	return c.record.numbers[c.numbers-1]
+}
+
+func (c *comparison) text() string {
+	c.strings++
+	return c.record.strings[c.strings-1]
+}
+
+func (c *comparison) raw() []byte {
+	c.raws++
+	return c.record.raws[c.raws-1]
+}
+
+// value reports whether v is what was recorded next. If it is not, v becomes that with
+// restore, and without, the comparison ends. With restore, v is a copy of what the
+// object has in its place: memory that v refers to is the object's, and stays as it is.
+func (c *comparison) value(l *layout, v reflect.Value, restore bool) (same bool) {
+	switch l.kind {
+	case layoutSelf, layoutOther:
+		return c.self(l, v, restore)
+	}
+	n := c.number()
+	if n == nothing {
+		if same = v.IsZero(); !same && restore {
+			v.SetZero()
+		}
+		return same
+	}
+	switch l.kind {
+	case layoutStruct:
+		return c.members(l, v, int(n), restore)
+	case layoutPointer:
+		return c.pointer(l, v, restore)
+	case layoutList:
+		return c.elements(l, v, int(n), restore)
+	case layoutMap:
+		return c.entries(l, v, int(n), restore)
+	case layoutTexts:
+		return c.texts(v, int(n), restore)
+	case layoutString:
+		text := c.text()
+		if same = text == v.String(); !same && restore {
+			v.SetString(text)
+		}
+	case layoutInt:
+		if same = n == v.Int(); !same && restore {
+			v.SetInt(n)
+		}
+	case layoutBool:
+		if same = v.Bool() == (n == 't'); !same && restore {
+			v.SetBool(n == 't')
+		}
+	case layoutPort:
+		c.ports++
+		was := c.record.ports[c.ports-1]
+		same = v.Field(0).Int() == int64(was.Type) && v.Field(1).Int() == int64(was.IntVal) && v.Field(2).String() == was.StrVal
+		if !same && restore {
+			v.Set(reflect.ValueOf(was))
+		}
+	case layoutTime:
+		if same = v.Interface().(metav1.Time).Unix() == n; !same && restore {
+			v.Set(reflect.ValueOf(metav1.Unix(n, 0)))
+		}
+	}
+	return same
+}
+
+var (
+	fieldsType   = reflect.TypeFor[metav1.FieldsV1]()
+	quantityType = reflect.TypeFor[resource.Quantity]()
+)
+
+// self is value for a type that decodes itself.
+func (c *comparison) self(l *layout, v reflect.Value, restore bool) bool {
+	raw := c.raw()
+	switch {
+	case l.typ == fieldsType && v.CanAddr(): // every object has them, and they are long
+		if now, err := v.Addr().Interface().(*metav1.FieldsV1).MarshalJSON(); err == nil && bytes.Equal(raw, now) {
+			return true
+		}
+	case l.typ == quantityType && l.kind == layoutSelf:
+		c.quantities++
+		if identical(reflect.ValueOf(&c.record.quantities[c.quantities-1]).Elem(), v) {
+			return true
+		}
+	}
+	again := c.spare(l)
+	if l.kind == layoutSelf {
+		c.failed = c.failed || again.Interface().(json.Unmarshaler).UnmarshalJSON(raw) != nil
+	} else {
+		c.failed = c.failed || jsonv2.Unmarshal(raw, again.Interface(), c.record.typ.options) != nil
+	}
+	if same(again.Elem(), v) {
+		return true
+	}
+	if restore {
+		v.Set(again.Elem())
+	}
+	return false
+}
+
+// spare returns a pointer to a zero value of a type that decodes itself. One per type
+// is reused, because quantities, for example, are frequent.
+func (c *comparison) spare(l *layout) reflect.Value {
+	if spare, ok := c.spares[l]; ok {
+		spare.Elem().SetZero()
+		return spare
+	}
+	if c.spares == nil {
+		c.spares = make(map[*layout]reflect.Value, 4)
+	}
+	c.spares[l] = reflect.New(l.typ)
+	return c.spares[l]
+}
+
+// members compares the fields read into a struct. All other fields must be zero.
+func (c *comparison) members(l *layout, v reflect.Value, n int, restore bool) bool {
+	var few [2]uint64
+	seen := few[:]
+	if len(l.fields) > 64*len(few) {
+		seen = make([]uint64, (len(l.fields)+63)/64)
+	}
+	same := true
+	for range n {
+		i := c.number()
+		seen[i/64] |= 1 << (i % 64)
+		if !c.value(l.fields[i].layout, l.fields[i].of(v), restore) {
+			if !restore {
+				return false
+			}
+			same = false
+		}
+	}
+	if v.CanAddr() && l.zeroBut(seen, v.Addr().UnsafePointer()) {
+		return same
+	}
+	for i := range l.fields {
+		if seen[i/64]&(1<<(i%64)) != 0 {
+			continue
+		}
+		if field := l.fields[i].of(v); !field.IsZero() {
+			if !restore {
+				return false
+			}
+			field.SetZero()
+			same = false
+		}
+	}
+	return same
+}
+
+func (c *comparison) pointer(l *layout, v reflect.Value, restore bool) bool {
+	start := c.position
+	if !v.IsNil() && c.value(l.elem, v.Elem(), false) {
+		return true
+	}
+	if restore {
+		c.position = start
+		elem := reflect.New(l.elem.typ)
+		if !v.IsNil() {
+			elem.Elem().Set(v.Elem())
+		}
+		c.value(l.elem, elem.Elem(), true)
+		v.Set(elem)
+	}
+	return false
+}
+
+// elements compares a list of n elements. One that has become longer shares its
+// beginning with the list before.
+func (c *comparison) elements(l *layout, v reflect.Value, n int, restore bool) bool {
+	start, same := c.position, 0
+	for same < min(n, v.Len()) && c.value(l.elem, v.Index(same), false) {
+		same++
+	}
+	switch {
+	case same < n || v.IsNil():
+	case v.Len() == n:
+		return true
+	default:
+		if restore {
+			v.SetLen(n)
+		}
+		return false
+	}
+	if restore {
+		c.position = start
+		list := reflect.MakeSlice(l.typ, n, n)
+		reflect.Copy(list, v)
+		for i := range n {
+			c.value(l.elem, list.Index(i), true)
+		}
+		v.Set(list)
+	}
+	return false
+}
+
+func (c *comparison) entries(l *layout, v reflect.Value, n int, restore bool) bool {
+	start, key := c.position, reflect.New(l.typ.Key()).Elem()
+	next := func() reflect.Value {
+		c.number() // of the key
+		key.SetString(c.text())
+		return key
+	}
+	if !v.IsNil() && v.Len() == n {
+		same := 0
+		for same < n {
+			elem := v.MapIndex(next())
+			if !elem.IsValid() || !c.value(l.elem, elem, false) {
+				break
+			}
+			same++
+		}
+		if same == n {
+			return true
+		}
+	}
+	if restore {
+		c.position = start
+		entries := reflect.MakeMapWithSize(l.typ, n)
+		for range n {
+			key, elem := next(), reflect.New(l.elem.typ).Elem()
+			c.value(l.elem, elem, true)
+			entries.SetMapIndex(key, elem)
+		}
+		v.Set(entries)
+	}
+	return false
+}
+
+// texts is entries for map[string]string.
+func (c *comparison) texts(v reflect.Value, n int, restore bool) bool {
+	m := v.Interface().(map[string]string)
+	texts := c.record.strings[c.strings : c.strings+2*n] // keys and values
+	c.strings += 2 * n
+	same := m != nil && len(m) == n
+	for i := 0; same && i < len(texts); i += 2 {
+		text, ok := m[texts[i]]
+		same = ok && text == texts[i+1]
+	}
+	if !same && restore {
+		m = make(map[string]string, n)
+		for i := 0; i < len(texts); i += 2 {
+			m[texts[i]] = texts[i+1]
+		}
+		v.Set(reflect.ValueOf(m))
+	}
+	return same
+}
+
+// same compares two values of a type that decodes itself.
+func same(a, b reflect.Value) bool {
+	return identical(a, b) || b.CanInterface() && reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// identical is a fast path for most values that [reflect.DeepEqual] finds equal.
+func identical(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if !identical(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.String:
+		return a.String() == b.String()
+	case reflect.Bool:
+		return a.Bool() == b.Bool()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return a.Int() == b.Int()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return a.Uint() == b.Uint()
+	case reflect.Slice:
+		return a.IsNil() == b.IsNil() && a.Type().Elem().Kind() == reflect.Uint8 && bytes.Equal(a.Bytes(), b.Bytes())
+	case reflect.Pointer, reflect.Map, reflect.Interface, reflect.Func, reflect.Chan:
+		return a.IsNil() && b.IsNil()
+	}
+	return false
+}
