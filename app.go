@@ -85,14 +85,14 @@ func New(name string, options ...Option) (*App, error) {
 		a.problem("name %q: %s", name, problem)
 	}
 	a.apply(options)
-	a.checkWebhooks()
-	a.checkKinds()
+	checkWebhooks(a)
+	checkKinds(a)
 	checkResources(a)
-	a.checkConverters()
-	a.checkCRDs()
-	a.checkControllers()
-	a.checkCaches()
-	a.checkAuthentications()
+	checkConverters(a)
+	checkCRDs(a)
+	checkControllers(a)
+	checkCaches(a)
+	checkAuthentications(a)
 	if len(a.webhooks) == 0 && len(a.converters) == 0 && len(a.components) == 0 && len(a.controllers) == 0 && len(a.problems) == 0 {
 		a.problem("there is nothing to run: add webhooks, converters or controllers")
 	}
@@ -119,7 +119,7 @@ func (a *App) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Errorf(format, args...))
 }
 
-func (a *App) checkWebhooks() {
+func checkWebhooks(a *App) {
 	for _, webhook := range a.webhooks {
 		if err := webhook.Validate(); err != nil {
 			a.problems = append(a.problems, err)
@@ -130,7 +130,7 @@ func (a *App) checkWebhooks() {
 
 // checkKinds checks that handlers read the kinds that their rules send, as far as
 // schemes are known.
-func (a *App) checkKinds() {
+func checkKinds(a *App) {
 	if err := admission.ValidateKinds(a.webhooks, knownSchemes(a)...); err != nil {
 		a.problems = append(a.problems, err)
 	}
@@ -169,7 +169,7 @@ func collisions(webhooks []admission.Webhook) []error {
 	return errs
 }
 
-func (a *App) checkControllers() {
+func checkControllers(a *App) {
 	for i, c := range a.controllers {
 		for _, problem := range validation.IsDNS1123Label(c.name) {
 			a.problem("controller %q: name: %s", c.name, problem)

@@ -42,7 +42,7 @@ func (a *App) authenticationNames() []string {
 	return hosting.AuthenticationModes(others...)
 }
 
-func (a *App) checkAuthentications() {
+func checkAuthentications(a *App) {
 	names := a.authenticationNames()
 	for i, other := range a.authentications {
 		if other.name == "" || other.build == nil {

@@ -60,7 +60,7 @@ func CacheReader() client.Reader { return cached.Late{} }
 // Caches returns the cached kinds.
 func (a *App) Caches() []CachedKind { return slices.Clone(a.kinds) }
 
-func (a *App) checkCaches() {
+func checkCaches(a *App) {
 	if err := cached.Validate(a.Scheme(), a.kinds); err != nil {
 		a.problems = append(a.problems, err)
 	}

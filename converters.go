@@ -62,7 +62,7 @@ func (a *App) convertersOf(scheme *runtime.Scheme, implementation any) (known bo
 
 // checkConverters checks that each kind has one converter that knows all versions in
 // the application's schemes, so that every version converts to every other.
-func (a *App) checkConverters() {
+func checkConverters(a *App) {
 	schemes := a.schemes
 	if a.scheme != nil {
 		schemes = append(schemes[:len(schemes):len(schemes)], a.scheme)

@@ -32,7 +32,7 @@ func WithPolicyRules(rules ...rbacv1.PolicyRule) Option {
 }
 
 // checkCRDs checks that all served versions of a definition convert to each other.
-func (a *App) checkCRDs() {
+func checkCRDs(a *App) {
 	for i, crd := range a.crds {
 		if crd == nil {
 			a.problem("CustomResourceDefinition %d is nil", i+1)

@@ -15,6 +15,7 @@ import (
 
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/install"
 )
 
 // Builtin is a row of [Builtins]: a ready-made webhook, which is a folder, and what belongs to it. It
@@ -237,4 +238,21 @@ func Names() []string {
 		names = append(names, b.Name)
 	}
 	return names
+}
+
+// InstallRights returns exactly the permissions of a server with this configuration.
+func InstallRights(c *Config, serviceAccount string) install.Rights {
+	rights := install.Rights{
+		Registration: c.AppRegistration(), Certificate: c.Certificate, LeaderElection: c.LeaderElection, ServiceAccount: serviceAccount,
+		Rules: c.Rights(), RulesIn: c.RightsIn(),
+	}
+	for _, b := range c.Enabled() {
+		if b.registers != nil {
+			rights.Rules = append(rights.Rules, b.registers(c)...)
+		}
+	}
+	if c.Controls() {
+		rights.ComponentsOf = Name
+	}
+	return rights
 }

@@ -80,7 +80,7 @@ func (d *doctor) checkCertificate(ctx context.Context) {
 		d.Fix(check, "a server that registers itself repairs this: see its log; otherwise "+f.Fix, "%s", text)
 	}
 	if len(leaves) < len(endpoints) {
-		d.hidden(check, hidden)
+		d.noCertificate(check, hidden)
 	} else if len(report.Findings) == 0 {
 		last := time.Time{}
 		for _, chain := range leaves {
@@ -125,13 +125,13 @@ func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[
 }
 
 // hidden reports why the certificate could not be read.
-func (d *doctor) hidden(check string, err error) {
+func (r *Report) noCertificate(check string, err error) {
 	const remedy = "run doctor in the cluster, or name a forwarded port by --dial"
 	if err == nil {
-		d.Skip(check, "the server does not present its certificate to this machine: %s", remedy)
+		r.Skip(check, "the server does not present its certificate to this machine: %s", remedy)
 		return
 	}
-	d.Skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
+	r.Skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
 }
 
 // authority returns where the server stores its authority. ok is false if that is unknown or

@@ -88,7 +88,7 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 			if err == nil && status != http.StatusOK {
 				err = fmt.Errorf("it answers with status %d", status)
 			}
-			if !d.read(check, base, body, err, &out) {
+			if !d.readReplica(check, base, body, err, &out) {
 				return nil, false
 			}
 		}
@@ -117,7 +117,7 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 			d.tokenNeeded(check, e.TargetRef.Name)
 			return nil, false
 		}
-		if !d.read(check, e.TargetRef.Name, body, err, &out) {
+		if !d.readReplica(check, e.TargetRef.Name, body, err, &out) {
 			return nil, false
 		}
 	}
@@ -134,8 +134,8 @@ func needsToken(status int, body []byte) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || bytes.Contains(body, []byte("HTTP request to an HTTPS server"))
 }
 
-func (d *doctor) tokenNeeded(check, name string) {
-	d.Skip(check, "%s shows its metrics only to callers that the API server authorizes, and doctor sends no token: see your monitoring", name)
+func (r *Report) tokenNeeded(check, name string) {
+	r.Skip(check, "%s shows its metrics only to callers that the API server authorizes, and doctor sends no token: see your monitoring", name)
 }
 
 // metricsOf reads a pod's metrics through the API server's proxy. If a NetworkPolicy blocks
@@ -161,14 +161,14 @@ func (d *doctor) metricsOf(ctx context.Context, namespace, pod string) ([]byte, 
 	return forwarded, nil
 }
 
-// read adds a replica's metrics.
-func (d *doctor) read(check, name string, body []byte, err error, to *[]replica) bool {
+// readReplica adds a replica's metrics.
+func (r *Report) readReplica(check, name string, body []byte, err error, to *[]replica) bool {
 	var metrics map[string]float64
 	if err == nil {
 		metrics, err = readMetrics(body)
 	}
 	if err != nil {
-		d.Fix(check, "see whether it runs, and whether --metrics-port or --replica is right", "%s does not report its metrics: %v", name, err)
+		r.Fix(check, "see whether it runs, and whether --metrics-port or --replica is right", "%s does not report its metrics: %v", name, err)
 		return false
 	}
 	*to = append(*to, replica{name, metrics})
