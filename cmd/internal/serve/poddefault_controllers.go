@@ -32,10 +32,8 @@ func podDefaultControllers() []controller {
 		},
 		rights: status.PolicyRules(),
 	}, {
-		name: backstop.Name,
-		start: func(b *liveBuiltin, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			return startIndexes(b, env, leader)
-		},
+		name:   backstop.Name,
+		start:  startIndexes,
 		rights: backstop.PolicyRules(),
 	}, {
 		name: drift.Name,
