@@ -9,7 +9,7 @@ import "syscall"
 func memory() (folder string, ok bool) {
 	const shared, room = "/dev/shm", 2 << 30
 	var stat syscall.Statfs_t
-	if err := syscall.Statfs(shared, &stat); err != nil || stat.Bavail*uint64(stat.Bsize) < room { //nolint:gosec // a block's size is positive
+	if err := syscall.Statfs(shared, &stat); err != nil || stat.Bavail*uint64(stat.Bsize) < room { // a block's size is positive
 		return "", false
 	}
 	return shared, true

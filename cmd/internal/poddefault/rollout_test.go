@@ -48,7 +48,7 @@ func TestAStepIncludesItsShareOfWorkloads(t *testing.T) {
 	const steps = "{steps: [{percent: 0}, {percent: 10}, {percent: 50}, {percent: 20}, {percent: 100}]}"
 	before := map[string]bool{}
 	for step, bounds := range [][2]int{{0, 0}, {0, 0}, {70, 130}, {450, 550}, {450, 550}, {1000, 1000}} {
-		index := stagedIndex(podtest.Staged(t, steps, int32(step))) //nolint:gosec // a short list
+		index := stagedIndex(podtest.Staged(t, steps, int32(step))) // a short list
 		n := 0
 		for i := range 1000 {
 			name := fmt.Sprintf("web-%d", i)

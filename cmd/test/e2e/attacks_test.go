@@ -402,7 +402,7 @@ func testPoorServer(t *testing.T, e *env) {
 	name := e.namespace(t, "poor")
 	script := filepath.Join(t.TempDir(), "poor")
 	text := "#!/bin/sh\nulimit -n 64\nulimit -f 0\nexport GOMEMLIMIT=64MiB TMPDIR=/nowhere\ncd /proc\nexec " + e.binary + ` "$@" 2>/dev/full` + "\n"
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { // it is run
 		t.Fatal(err)
 	}
 	poor := *e
@@ -427,7 +427,7 @@ func testPoorServer(t *testing.T, e *env) {
 		}
 		held = append(held, conn)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // the caller is not the one to be convinced
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} // the caller is not the one to be convinced
 	large := bytes.Repeat([]byte(" "), 7<<20)
 	var posting sync.WaitGroup
 	for range 16 {
@@ -499,7 +499,7 @@ func testMetricsReaders(t *testing.T, e *env) {
 	s := e.start(t, name, "--kubeconfig", e.serviceAccount(t, name, "--metrics-authentication", "Delegated"), "--metrics-authentication", "Delegated",
 		"--authority-secret", name+"/sallyport-authority")
 	s.Metrics = strings.Replace(s.Metrics, "http:", "https:", 1)
-	strangers := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the caller is not the one to be convinced
+	strangers := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // the caller is not the one to be convinced
 	defer strangers.CloseIdleConnections()
 	get := func(ctx context.Context, path, token string) (int, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Metrics+path, nil)

@@ -123,7 +123,7 @@ func (e *env) guessPaths(t *testing.T, s *server, public string) {
 	t.Helper()
 	const callers = 16
 	guesses := 400 * *times
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: callers} //nolint:gosec // the caller is not the one to be convinced
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: callers} // the caller is not the one to be convinced
 	defer transport.CloseIdleConnections()
 	var guessing sync.WaitGroup
 	for range callers {

@@ -56,7 +56,7 @@ func Index[T client.Object](name string, values func(T) []string) func(*Kind) {
 			if k.Indexes == nil {
 				k.Indexes = map[string]client.IndexerFunc{}
 			}
-			k.Indexes[name] = func(object client.Object) []string { return values(object.(T)) } //nolint:forcetypeassert // an informer has one type
+			k.Indexes[name] = func(object client.Object) []string { return values(object.(T)) } // an informer has one type
 		}
 	}
 }

@@ -355,7 +355,7 @@ func testRandomTokens(t *testing.T, client kubernetes.Interface, port int) {
 // try requests the metrics once.
 func try(t *testing.T, port int, authorization string) (int, error) {
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // the caller is not the one to be convinced
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // the caller is not the one to be convinced
 	}}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", port), nil)
 	if err != nil {
@@ -430,7 +430,7 @@ func ask(t *testing.T, method, url, authorization, body string) (code int, answe
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
 		// These tests do not verify the server.
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // see above
 	}}
 	defer client.CloseIdleConnections()
 	for {

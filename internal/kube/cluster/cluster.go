@@ -222,7 +222,7 @@ func (c *Cluster) Minor() (int, error) {
 	if err != nil || version.Major() != 1 {
 		return 0, nil //nolint:nilerr // of a vendor's own numbers nothing follows
 	}
-	return int(version.Minor()), nil //nolint:gosec // it is small
+	return int(version.Minor()), nil // it is small
 }
 
 // ReadNamespace reads a namespace.

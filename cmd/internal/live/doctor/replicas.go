@@ -151,7 +151,7 @@ func (d *doctor) metricsOf(ctx context.Context, namespace, pod string) ([]byte, 
 	client := &http.Client{Timeout: portforward.Timeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return forwarder.DialPod(ctx, namespace, pod, int32(d.MetricsPort)) //nolint:gosec // it is that of a port
+			return forwarder.DialPod(ctx, namespace, pod, int32(d.MetricsPort)) // it is that of a port
 		},
 	}}
 	status, forwarded, forwardErr := get(ctx, client, "http://"+pod+"/metrics")

@@ -96,7 +96,7 @@ func (d *doctor) checkReachability(ctx context.Context) {
 	}
 	// checkCertificate verifies its certificate.
 	client := &http.Client{Timeout: inspect.DialTimeout, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // see above
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // see above
 	}}
 	status, body, err := get(ctx, client, "https://"+u.Host+"/readyz?verbose")
 	switch {

@@ -90,7 +90,7 @@ func (f *fetcher) connect(ctx context.Context) error {
 			if err != nil {
 				return nil, err
 			}
-			return forwarder.DialPod(ctx, f.namespace, pod, int32(f.Port)) //nolint:gosec // it is that of a port
+			return forwarder.DialPod(ctx, f.namespace, pod, int32(f.Port)) // it is that of a port
 		}
 	}
 	config.Timeout = answerTimeout

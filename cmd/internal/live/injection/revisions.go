@@ -245,7 +245,7 @@ func (r *Revised) Promote(ctx context.Context, full, force bool) (step int32, ov
 		}
 	}
 	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.compiled.Revision(), Force: overridden != ""}
-	if next := int32(r.compiled.Step()) + 1; !full && int(next) <= len(r.spec.Rollout.Steps) { //nolint:gosec // the schema limits it
+	if next := int32(r.compiled.Step()) + 1; !full && int(next) <= len(r.spec.Rollout.Steps) { // the schema limits it
 		step, promotion.Step = next, &next
 	}
 	rollout, err := r.rolloutWith(promotion, nil)

@@ -134,7 +134,7 @@ func Read(ctx context.Context, c *cluster.Cluster, name string, ofCluster bool, 
 	now := r.RolloutState()
 	s := &State{
 		Kind: kubeflowv1alpha1.PodDefaultKind, Namespace: r.Namespace, Name: name,
-		Current: revision.Short(now.Revision), Stable: revision.Short(now.Stable), Step: int32(now.Step), //nolint:gosec // the schema limits it
+		Current: revision.Short(now.Revision), Stable: revision.Short(now.Stable), Step: int32(now.Step), // the schema limits it
 		Aborted: now.Aborted(), Failing: now.Unhealthy,
 	}
 	if ofCluster {

@@ -67,7 +67,7 @@ func TestTheResultIsThatOfTheAPIServerOnARealAPIServer(t *testing.T) {
 	config := lab.APIServer(t)
 	warnings := &warningsOf{}
 	config.WarningHandler = warnings
-	w := &world{t: t, config: config, rand: rand.New(rand.NewPCG(*seed, 0))} //nolint:gosec // to be repeatable
+	w := &world{t: t, config: config, rand: rand.New(rand.NewPCG(*seed, 0))} // to be repeatable
 	var err error
 	if w.client, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func TestAPolicyThatReadsWhatTheAPIServerSetsIsNeverWronglyAllowedOnARealAPIServ
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, config: config, client: client, rand: rand.New(rand.NewPCG(1, 0)), mutates: true} //nolint:gosec // to be repeatable
+	w := &world{t: t, config: config, client: client, rand: rand.New(rand.NewPCG(1, 0)), mutates: true} // to be repeatable
 	w.serve(nil)
 	namespaces := make([]string, len(deceiving)+1)
 	for i := range namespaces {

@@ -27,7 +27,7 @@ func TestLimitRangesGiveAndRefuseWhatTheyDoOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random := rand.New(rand.NewPCG(*seed, 47)) //nolint:gosec // to be repeatable
+	random := rand.New(rand.NewPCG(*seed, 47)) // to be repeatable
 	quantities := func(chance float64) string {
 		var out []string
 		for _, name := range []string{"cpu", "memory"} {

@@ -69,7 +69,7 @@ func LintFiles(paths, static []string, stdin io.Reader, options lint.Options) (*
 
 // isTemplate reports whether a file that cannot be read as objects is a template, of Helm for example.
 func isTemplate(file string) bool {
-	data, err := os.ReadFile(file) //nolint:gosec // the user names it
+	data, err := os.ReadFile(file) // the user names it
 	return err == nil && bytes.Contains(data, []byte("{{"))
 }
 

@@ -120,6 +120,6 @@ func (b *Board) publish(r *Report) {
 }
 
 func (c *Counts) status() kubeflowv1alpha1.PodCounts {
-	of := func(state State) int32 { return int32(min(c.Pods[state], 1<<30)) } //nolint:gosec // it is limited
+	of := func(state State) int32 { return int32(min(c.Pods[state], 1<<30)) } // it is limited
 	return kubeflowv1alpha1.PodCounts{Current: of(Current), Outdated: of(Outdated), Unknown: of(Unknown), Missing: of(Missing), Missed: of(Missed), Surplus: of(Surplus), Exempt: of(Exempt)}
 }

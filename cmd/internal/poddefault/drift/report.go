@@ -70,7 +70,7 @@ func (r *Report) exempt(findings []Finding, pods int) {
 	for _, f := range findings {
 		if f.State == Exempt && !slices.Contains(used, f.By) {
 			used = append(used, f.By)
-			r.exempted[types.NamespacedName{Namespace: f.By.Namespace, Name: f.By.Name}] += int32(min(pods, 1<<30)) //nolint:gosec // it is limited
+			r.exempted[types.NamespacedName{Namespace: f.By.Namespace, Name: f.By.Name}] += int32(min(pods, 1<<30)) // it is limited
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (c *Plan) revised(meaning []byte) *Plan {
 func compileStep(step kubeflowv1alpha1.RolloutStep) RolloutStep {
 	out := RolloutStep{Percent: 100}
 	if step.Percent != nil {
-		out.Percent = uint64(max(0, *step.Percent)) //nolint:gosec // it is not negative
+		out.Percent = uint64(max(0, *step.Percent)) // it is not negative
 	}
 	selector := func(s *metav1.LabelSelector) labels.Selector {
 		if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {

@@ -215,7 +215,7 @@ func (r *roller) advance(
 		meta.RemoveStatusCondition(&next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 	}
 	enter := func(step int32) { state.Step, state.StepStartTime = step, &now }
-	last := int32(len(spec.Steps)) //nolint:gosec // the schema limits it
+	last := int32(len(spec.Steps)) // the schema limits it
 	switch {
 	case c.Problem() != nil || last == 0 || spec.AbortedRevision == c.Revision():
 		state.Step, state.StepStartTime = 0, nil

@@ -166,7 +166,7 @@ func (r *Recorder) samples(webhook string, req *admissionv1.AdmissionRequest) bo
 	}
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(req.UID))
-	return hash.Sum32()%1_000_000 < uint32(r.settings.SamplingRatePerMillion) //nolint:gosec // it is not negative
+	return hash.Sum32()%1_000_000 < uint32(r.settings.SamplingRatePerMillion) // it is not negative
 }
 
 func (r *Recorder) record(s sample) {

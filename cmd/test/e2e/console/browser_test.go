@@ -41,7 +41,7 @@ func chromium(t *testing.T) string {
 // A tab is an open page of the browser.
 type tab struct {
 	*world
-	context.Context //nolint:containedctx // chromedp keeps the browser in it
+	context.Context // chromedp keeps the browser in it
 
 	mutex    sync.Mutex
 	problems []string // what the browser reports: exceptions, violations of the policy
@@ -174,5 +174,5 @@ func (b *tab) scripts(t *testing.T, on bool) {
 // screenshot writes a picture of the window.
 func (b *tab) screenshot(t *testing.T, file string) {
 	t.Helper()
-	check(t, os.WriteFile(file, run(t, b, chromedp.CaptureScreenshot()), 0o644)) //nolint:gosec // for everybody
+	check(t, os.WriteFile(file, run(t, b, chromedp.CaptureScreenshot()), 0o644)) // for everybody
 }

@@ -81,7 +81,7 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 
 // takeScreenshots takes a picture of each page in light and in dark.
 func (b *tab) takeScreenshots(t *testing.T) {
-	check(t, os.MkdirAll(*screenshots, 0o755)) //nolint:gosec // for everybody
+	check(t, os.MkdirAll(*screenshots, 0o755)) // for everybody
 	for _, page := range sitemap {
 		if *widths != "" {
 			for _, text := range strings.Split(*widths, ",") {
