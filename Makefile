@@ -21,7 +21,7 @@ CONFORMANCE ?=
 PARALLEL ?= 4
 
 # The release of Kubernetes that the targets test, demo, dev, bench, bench-peers, faults, conformance and
-# controlplane take, for example K8S=1.36.3; without it the newest. An unknown one is
+# controlplane take, for example K8S=1.36.5; without it the newest. An unknown one is
 # refused with a list of those that are known.
 K8S ?=
 

@@ -64,7 +64,7 @@ func newProgramVersion() programVersion {
 		}
 	}
 	for _, dep := range info.Deps {
-		if dep.Path == "k8s.io/apimachinery" { // v0.37.1 is that of Kubernetes 1.37.1
+		if dep.Path == "k8s.io/apimachinery" { // v0.37.2 is that of Kubernetes 1.37.2
 			out.Kubernetes = strings.Replace(dep.Version, "v0.", "v1.", 1)
 		}
 	}

@@ -82,7 +82,7 @@ func main() {
 
 func run(ctx context.Context, args []string) (string, error) {
 	flags := flag.NewFlagSet("controlplane", flag.ContinueOnError)
-	wantedRelease := flags.String("kubernetes", "", "release of Kubernetes, as 1.36.3 or 1.36")
+	wantedRelease := flags.String("kubernetes", "", "release of Kubernetes, as 1.36.5 or 1.36")
 	index := flags.String("index", publishedIndex, "what lists the binaries that can be downloaded")
 	plan := flags.Bool("plan", false, "only say what would be done")
 	if err := flags.Parse(args); err != nil {

@@ -18,7 +18,7 @@ import (
 // checksums: the current one in the folder of this program, older ones each in a folder
 // of versions, named after it.
 type release struct {
-	version string // 1.36.3
+	version string // 1.36.5
 	folder  string
 	goMod   string
 }

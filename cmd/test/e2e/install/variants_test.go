@@ -224,7 +224,7 @@ func TestEveryVariantIsWhatManifestsPrintsAndTheAPIServerTakesIt(t *testing.T) {
 			if release == "" {
 				release = "sallyport"
 			}
-			args := []string{"template", release, filepath.Join(top, "charts/sallyport"), "--namespace", system, "--kube-version", "1.37.1", "--values", file(t, "image.yaml", image), "--values", file(t, "values.yaml", v.values)}
+			args := []string{"template", release, filepath.Join(top, "charts/sallyport"), "--namespace", system, "--kube-version", "1.37.2", "--values", file(t, "image.yaml", image), "--values", file(t, "values.yaml", v.values)}
 			if v.refused != "" {
 				var stderr bytes.Buffer
 				cmd := exec.CommandContext(t.Context(), helm, args...)
