@@ -50,7 +50,7 @@ type replica struct {
 }
 
 // start runs a replica that asks the API server who may read what it has recorded.
-func start(t *testing.T, config *rest.Config, certificate *tls.Certificate, recent int) *replica {
+func start(t *testing.T, config *rest.Config, certificate *tls.Certificate, recent int32) *replica {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(config)
 	readers, err := delegated.New(client)
