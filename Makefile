@@ -186,6 +186,13 @@ upgrade: components = etcd kube-apiserver kube-controller-manager kubectl helm k
 upgrade: build ## Replace the release before by HEAD and back, by chart, kustomize and binary, while pods are created; needs the history
 	@$(with_control_plane); $(GO) test ./cmd/test/e2e/install -run '$(upgrading)' -count=1 -v -timeout 60m
 
+# Projects that use controller-runtime. The modules of JobSet and Kueue have their tests.
+adopters = new@v0.23.3 new@v0.24.1 sigs.k8s.io/controller-runtime@v0.25.2 sigs.k8s.io/jobset@v0.12.0 sigs.k8s.io/kueue@v0.17.0
+.PHONY: adopters
+adopters: components += kustomize
+adopters: ## Try `go get` of the library in other projects, and run their webhook suites with their server and with ours
+	@$(with_control_plane); $(GO) -C tools run ./adopt -suites "$(CURDIR)" $(adopters)
+
 .PHONY: controlplane
 controlplane: ## Download or build etcd, kube-apiserver and kubectl unless cached; print their folder
 	@$(controlplane)
@@ -337,6 +344,7 @@ nightly: ## Hours: race detector over all, fuzzing, CHECKS cases of each propert
 	@$(MAKE) --no-print-directory conformance CONFORMANCE="-runs 3 $(CONFORMANCE)"
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory rehearse
+	@$(MAKE) --no-print-directory adopters
 	@$(MAKE) --no-print-directory upgrade
 
 # The types of the file of `serve --config`, and of the settings of webhooks in it.

@@ -3,16 +3,19 @@
 // Command adopt tries what `go get` of the library does to the go.mod of others. It adds the packages of an
 // author to a copy of each module, compiles them there, and prints which modules are upgraded and which are new.
 //
-// Usage: adopt FOLDER MODULE@VERSION ...
+// Usage: adopt [-suites] FOLDER MODULE@VERSION ...
 //
 // FOLDER is the repository. MODULE is one that a module proxy has; "new" stands for a new application,
 // and VERSION then is that of controller-runtime: new@v0.24.1.
+//
+// With -suites it then runs tests of these projects that call webhooks, as they are and with our server.
 package main
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -41,17 +44,23 @@ func main() {}
 `
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: adopt FOLDER MODULE@VERSION ...")
+	withSuites := flag.Bool("suites", false, "run their tests with our server, too")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: adopt [-suites] FOLDER MODULE@VERSION ...")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() < 2 {
+		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, os.Args[1], os.Args[2:]); err != nil {
+	if err := run(os.Stdout, flag.Arg(0), flag.Args()[1:], *withSuites); err != nil {
 		fmt.Fprintln(os.Stderr, "adopt:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, top string, adopters []string) error {
+func run(out io.Writer, top string, adopters []string, withSuites bool) error {
 	top, err := filepath.Abs(top)
 	if err != nil {
 		return err
@@ -66,7 +75,10 @@ func run(out io.Writer, top string, adopters []string) error {
 			fmt.Fprintln(out, "  "+line)
 		}
 	}
-	return nil
+	if !withSuites {
+		return nil
+	}
+	return runSuites(out, top, func(module string) bool { return slices.Contains(adopters, module) })
 }
 
 // A change is what happens to the requirements of a go.mod.
@@ -96,14 +108,11 @@ func adopt(top, adopter string) (change, error) {
 	if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600)); err != nil {
 		return change{}, err
 	}
-	for _, args := range [][]string{
-		{"mod", "edit", "-require=" + library + "@v0.0.0-00010101000000-000000000000", "-replace=" + library + "=" + top},
-		{"get", "./adopted"},
-		{"build", "-o", os.DevNull, "./adopted"},
-	} {
-		if _, err := goCommand(tmp, args...); err != nil {
-			return change{}, err
-		}
+	if err := require(tmp, top, "./adopted"); err != nil {
+		return change{}, err
+	}
+	if _, err := goCommand(tmp, "build", "-o", os.DevNull, "./adopted"); err != nil {
+		return change{}, err
 	}
 	after, err := requirements(tmp)
 	if err != nil {
@@ -119,6 +128,15 @@ func adopt(top, adopter string) (change, error) {
 		}
 	}
 	return c, nil
+}
+
+// require adds the repository's library to the go.mod of a folder, as `go get` does for packages there.
+func require(folder, top string, packages ...string) error {
+	_, err := goCommand(folder, "mod", "edit", "-require="+library+"@v0.0.0-00010101000000-000000000000", "-replace="+library+"="+top)
+	if err == nil {
+		_, err = goCommand(folder, append([]string{"get"}, packages...)...)
+	}
+	return err
 }
 
 // fresh makes a module with controller-runtime.
@@ -180,7 +198,7 @@ func requirements(folder string) (map[string]string, error) {
 func goCommand(folder string, args ...string) ([]byte, error) {
 	command := exec.Command("go", args...)
 	command.Dir = folder
-	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -trimpath -tags=grpcnotrace", "CGO_ENABLED=0")
+	command.Env = environment()
 	var problems strings.Builder
 	command.Stderr = &problems
 	out, err := command.Output()
@@ -188,4 +206,8 @@ func goCommand(folder string, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
 	}
 	return out, nil
+}
+
+func environment() []string {
+	return append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -trimpath -tags=grpcnotrace", "CGO_ENABLED=0")
 }
