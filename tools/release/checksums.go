@@ -24,7 +24,7 @@ func sumsOf(folder string) ([]summed, error) {
 			return err
 		}
 		name, err := filepath.Rel(folder, file)
-		if err != nil || slices.Contains([]string{checksumsFile, signatureFile, publicKeyFile}, name) {
+		if err != nil || slices.Contains([]string{checksumsFile, signatureFile, publicKeyFile, imageStatementFile, imageSignatureFile}, name) {
 			return err
 		}
 		data, err := os.ReadFile(file)

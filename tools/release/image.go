@@ -24,6 +24,9 @@ import (
 // largest is how many bytes an image may take on a node.
 const largest = 63_000_000
 
+// imageFolder has the OCI layout.
+const imageFolder = "sallyport-image"
+
 // user is that of the pods in config and charts: nobody's.
 const user = "65532:65532"
 
@@ -55,7 +58,7 @@ func images(s settings) error {
 			Add: mutate.MediaType(image, types.OCIManifestSchema1), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
 		})
 	}
-	folder := filepath.Join(s.out, "sallyport-image")
+	folder := filepath.Join(s.out, imageFolder)
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}

@@ -9,12 +9,16 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
 // The modules are made of HEAD, with whatever is changed in the folder left out.
@@ -123,7 +127,7 @@ func TestWhatPreventsAReleaseIsSaid(t *testing.T) {
 	}
 }
 
-func TestASignatureIsOfTheChecksumsAndAlwaysTheSame(t *testing.T) {
+func TestSignaturesAreOfChecksumsAndImageAndAlwaysTheSame(t *testing.T) {
 	s := try(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -141,16 +145,29 @@ func TestASignatureIsOfTheChecksumsAndAlwaysTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var signatures []string
+	if _, err := layout.Write(filepath.Join(s.out, imageFolder), empty.Index); err != nil {
+		t.Fatal(err)
+	}
+	var signatures, ofImage []string
 	for range 2 {
 		if err := s.sign(); err != nil {
 			t.Fatal(err)
 		}
 		signatures = append(signatures, read(t, filepath.Join(s.out, signatureFile)))
+		ofImage = append(ofImage, read(t, filepath.Join(s.out, imageSignatureFile)))
 	}
 	sum := sha256.Sum256([]byte("sums\n"))
 	if !ecdsa.VerifyASN1(&key.PublicKey, sum[:], []byte(signatures[0])) || signatures[0] != signatures[1] {
 		t.Errorf("signatures %x", signatures)
+	}
+	statement := read(t, filepath.Join(s.out, imageStatementFile))
+	digest, err := empty.Index.Digest()
+	if err != nil || !strings.Contains(statement, `"docker-manifest-digest":"`+digest.String()+`"`) {
+		t.Errorf("%s does not have %s, %v", statement, digest, err)
+	}
+	sum = sha256.Sum256([]byte(statement))
+	if signature, err := base64.StdEncoding.DecodeString(ofImage[0]); err != nil || !ecdsa.VerifyASN1(&key.PublicKey, sum[:], signature) || ofImage[0] != ofImage[1] {
+		t.Errorf("signatures of the image %s, %v", ofImage, err)
 	}
 }
 

@@ -14,11 +14,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// publish puts the image and the chart of a release into a registry: the image by its digest, the
+// publish puts the image and the chart of a release into a registry: the image by its digest, its signature, the
 // chart, and then the image's tag, so that no chart can be fetched whose image is not there. It
 // may be run again, and refuses a tag that stands for something else.
 func publish(s settings) error {
@@ -41,7 +45,7 @@ func publish(s settings) error {
 	if err != nil {
 		return err
 	}
-	images, err := layout.ImageIndexFromPath(filepath.Join(s.out, "sallyport-image"))
+	images, err := layout.ImageIndexFromPath(filepath.Join(s.out, imageFolder))
 	if err != nil {
 		return err
 	}
@@ -72,6 +76,14 @@ func publish(s settings) error {
 	if err := remote.WriteIndex(image.Digest(digest.String()), images, with); err != nil {
 		return fmt.Errorf("pushing the image: %w; nothing is tagged yet: run publish again", err)
 	}
+	signature, err := s.signature()
+	if err != nil {
+		return err
+	}
+	// Where cosign looks for it.
+	if err := remote.Write(image.Repository.Tag(digest.Algorithm+"-"+digest.Hex+".sig"), signature, with); err != nil {
+		return fmt.Errorf("pushing the image's signature: %w; nothing is tagged yet: run publish again", err)
+	}
 	push := []string{"push", archive, "oci://" + s.registry + "/charts"}
 	if s.plainHTTP {
 		push = append(push, "--plain-http")
@@ -84,6 +96,23 @@ func publish(s settings) error {
 	}
 	fmt.Printf("published %s@%s and %s\n", image, digest, chart)
 	return nil
+}
+
+// signature is the image's, as an artefact of its own.
+func (s settings) signature() (v1.Image, error) {
+	statement, err := os.ReadFile(filepath.Join(s.out, imageStatementFile))
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(s.out, imageSignatureFile))
+	if err != nil {
+		return nil, err
+	}
+	artefact := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	return mutate.Append(artefact, mutate.Addendum{
+		Layer:       static.NewLayer(statement, "application/vnd.dev.cosign.simplesigning.v1+json"),
+		Annotations: map[string]string{"dev.cosignproject.cosign/signature": string(text)},
+	})
 }
 
 // taken says that a tag stands for something else.

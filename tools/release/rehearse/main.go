@@ -319,6 +319,9 @@ func (r *rehearsal) krew(ctx context.Context) error {
 	return r.says(ctx, filepath.Join(r.tmp, "kubectl-sallyport"))
 }
 
+// cosign is who verifies images.
+const cosign = "github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3"
+
 // documented runs the commands that docs/install.md has for this, from the addresses of the rehearsal.
 func (r *rehearsal) documented(ctx context.Context) error {
 	blocks, err := r.blocks("docs/install.md", "<!-- not run: `make rehearse` runs it -->", 3)
@@ -333,11 +336,15 @@ func (r *rehearsal) documented(ctx context.Context) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
+	bin := filepath.Join(r.tmp, "bin")
+	if _, err := r.commandWith(ctx, []string{"GOBIN=" + bin, "GOWORK=off", "GOFLAGS="}, r.tmp, "go", "install", cosign); err != nil {
+		return err
+	}
 	for _, script := range blocks {
 		fmt.Print(script)
 		out, err := r.strangerWith(ctx, []string{
 			"KUBECONFIG=" + kubeconfig, "VERSION=" + r.version, "FILES=" + r.files, "REGISTRY=" + r.registry.host() + "/sallyport-io",
-			"HELM_PLAIN_HTTP=1", "PATH=" + os.Getenv("KUBEBUILDER_ASSETS") + ":" + os.Getenv("PATH"),
+			"HELM_PLAIN_HTTP=1", "PATH=" + bin + ":" + os.Getenv("KUBEBUILDER_ASSETS") + ":" + os.Getenv("PATH"),
 		}, folder, "bash", "-euo", "pipefail", "-c", script)
 		fmt.Print(out)
 		if err != nil {
