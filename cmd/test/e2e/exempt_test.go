@@ -60,10 +60,9 @@ func (e *env) mayExempt(t *testing.T, namespace, user string, names ...string) {
 
 var writingExemptions = rbacv1.PolicyRule{APIGroups: []string{sallyportv1alpha1.GroupName}, Resources: []string{sallyportv1alpha1.ExemptionResource, sallyportv1alpha1.ExemptionResource + "/status"}, Verbs: []string{"*"}}
 
-// testExemptionsWithoutServer has the policy alone, and a user who may write Exemptions.
-func testExemptionsWithoutServer(t *testing.T, e *env) {
-	const name = "exemptions-policy"
-	e.namespace(t, name)
+// exemptPolicy installs the policy of Exemptions until the test ends.
+func (e *env) exemptPolicy(t *testing.T) {
+	t.Helper()
 	for _, object := range exempt.Policy() {
 		e.createInCluster(t, object.(client.Object))
 		t.Cleanup(func() {
@@ -72,6 +71,13 @@ func testExemptionsWithoutServer(t *testing.T, e *env) {
 			}
 		})
 	}
+}
+
+// testExemptionsWithoutServer has the policy alone, and a user who may write Exemptions.
+func testExemptionsWithoutServer(t *testing.T, e *env) {
+	const name = "exemptions-policy"
+	e.namespace(t, name)
+	e.exemptPolicy(t)
 	e.grant(t, name, "policed", writingExemptions)
 	c := e.user(t, "policed")
 	all := make([]string, 16)

@@ -206,7 +206,7 @@ func testPlugin(t *testing.T, e *env) {
 	})
 	t.Run("mistakes say what to do", func(t *testing.T) {
 		p.says(t, 1, []string{"explain", "-n", name}, "", "name an object, for example pod/web-0, or pass files with -f")
-		p.says(t, 1, []string{"explain", "service/x", "-n", name}, "", "choose pod, deployment")
+		p.says(t, 1, []string{"explain", "service/x", "-n", name}, "", "choose one of pod, deployment")
 		p.says(t, 1, []string{"explain", "notebook/x", "-n", name}, "", "there is no notebook x in the namespace plugin")
 		misspelt := "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: next}\nspec: {selector: {}, evn: [{name: NEXT, value: '1'}]}\n"
 		p.says(t, 1, []string{"preview", "-n", name, "-f", "-"}, misspelt, `unknown field "spec.evn": did you mean env?`)

@@ -24,6 +24,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/test/lab"
@@ -60,6 +61,9 @@ func newWorld(t *testing.T) *world {
 	check(t, errors.Join(clientgoscheme.AddToScheme(scheme), kubeflowv1alpha1.AddToScheme(scheme), sallyportv1alpha1.AddToScheme(scheme)))
 	w.client, err = client.New(config, client.Options{Scheme: scheme})
 	check(t, err)
+	for _, object := range exempt.Policy() {
+		check(t, w.client.Create(t.Context(), object.(client.Object)))
+	}
 
 	port := strconv.Itoa(freeport.For(t))
 	w.url = "http://127.0.0.1:" + port + "/"
