@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -14,7 +13,7 @@ import (
 
 // A handler that ignores its context is logged while it runs: it may never return.
 func TestAHandlerThatDoesNotReturnIsLogged(t *testing.T) {
-	var log bytes.Buffer
+	var log syncBuffer
 	release := make(chan struct{})
 	bubble(t, func(o *Options) {
 		release = make(chan struct{}) // of this bubble

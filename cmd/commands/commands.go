@@ -58,7 +58,7 @@ func doctorOf(app *sallyport.App, application, program string, flags clusterflag
 	var given []string
 	settings := app.DefaultSettings()
 	cmd := commands.Doctor(
-		clusterflags.AuthorityFlags{Flags: flags, Registration: settings.Registration, Certificate: settings.Certificate},
+		clusterflags.AuthorityFlags{Flags: flags, AuthoritySettings: clusterflags.AuthoritySettings{Registration: settings.Registration, Certificate: settings.Certificate}},
 		doctor.Options{
 			Program: program, Serve: program, Discloses: "its changes", ServiceAccount: application, Leases: install.Leases(application),
 			Rights: func(of *doctor.Installation) ([]runtime.Object, error) { return rights(app.Command(), of, given) },

@@ -17,7 +17,7 @@ import (
 
 func authorityFlags() clusterflags.AuthorityFlags {
 	defaults := serve.Default()
-	return clusterflags.AuthorityFlags{Flags: clusterFlags(), Certificate: defaults.Certificate, Registration: defaults.AppRegistration()}
+	return clusterflags.AuthorityFlags{Flags: clusterFlags(), AuthoritySettings: clusterflags.AuthoritySettings{Certificate: defaults.Certificate, Registration: defaults.AppRegistration()}}
 }
 
 func newCertificatesCommand() *cobra.Command {

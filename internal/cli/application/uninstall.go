@@ -59,7 +59,7 @@ func UninstallOf(a install.Application) *cobra.Command {
 	chosen := install.Chosen{Converters: a.Converters}
 	return Uninstall(Uninstaller{
 		Name: a.Name, CRDs: chosen.Converted(), Leases: install.Leases(a.Name),
-		Flags: clusterflags.AuthorityFlags{Flags: clusterflags.Flags{UserAgent: a.Name + "/" + a.Version}, Registration: *a.Registration, Certificate: *a.Certificate},
+		Flags: clusterflags.AuthorityFlags{Flags: clusterflags.Flags{UserAgent: a.Name + "/" + a.Version}, AuthoritySettings: clusterflags.AuthoritySettings{Registration: *a.Registration, Certificate: *a.Certificate}},
 	})
 }
 

@@ -21,10 +21,16 @@ import (
 // of the server.
 type AuthorityFlags struct {
 	Flags
-	Registration registration.Settings `json:"registration"`
-	Certificate  certificate.Settings  `json:"certificate"`
+	AuthoritySettings
 
 	flags *pflag.FlagSet
+}
+
+// AuthoritySettings are what flags are bound to. It has no methods: a value that reflection sees keeps all of its own in
+// the program, and those of [Flags] need clients of all API groups.
+type AuthoritySettings struct {
+	Registration registration.Settings `json:"registration"`
+	Certificate  certificate.Settings  `json:"certificate"`
 }
 
 // AddFlags adds the flags.
@@ -32,9 +38,9 @@ func (f *AuthorityFlags) AddFlags(cmd *cobra.Command) {
 	f.Flags.AddFlags(cmd)
 	f.Registration.Service, f.Certificate.AuthoritySecret, f.flags = nil, "", cmd.Flags()
 	cli.AddFlagGroup(cmd, "Authority", func() {
-		setting.Bind(cmd, f, setting.Flag{Name: "service", Field: "registration.service", Value: hosting.ServiceFlag,
+		setting.Bind(cmd, &f.AuthoritySettings, setting.Flag{Name: "service", Field: "registration.service", Value: hosting.ServiceFlag,
 			Usage: "the Service through which the API server calls the server, `namespace/name[:port]`; the authority is the Secret " + f.Certificate.DefaultSecret + " in its namespace"})
-		setting.Bind(cmd, f, setting.Flag{Name: "authority-secret", Field: "certificate.authoritySecret",
+		setting.Bind(cmd, &f.AuthoritySettings, setting.Flag{Name: "authority-secret", Field: "certificate.authoritySecret",
 			Usage: "the Secret of the authority, `namespace/name`, if the server runs with this flag"})
 	})
 }
