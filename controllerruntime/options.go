@@ -101,9 +101,6 @@ func (o Options) plan() (plan, error) {
 	errs = append(errs, unsupported(config)...)
 	p.serving.ConfigureTLS = configureTLS(config, p.serving.ConfigureTLS)
 	p.serving.HTTP2 = p.serving.HTTP2 && slices.Contains(config.NextProtos, "h2")
-	if o.ClientCAName != "" && p.serving.Authenticate != nil {
-		errs = append(errs, errors.New("ClientCAName: Serving has Authenticate, too: choose one"))
-	}
 
 	directory := o.CertDir
 	if directory == "" {
@@ -116,6 +113,9 @@ func (o Options) plan() (plan, error) {
 	}
 	if o.ClientCAName != "" {
 		p.clientCA = filepath.Join(directory, o.ClientCAName)
+		if p.serving.Authenticate != nil {
+			errs = append(errs, errors.New("ClientCAName: Serving has Authenticate, too: choose one"))
+		}
 	}
 	switch {
 	case config.GetCertificate != nil && o.Certificate != nil:

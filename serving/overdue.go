@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// call is one that is being answered; the zero value is none.
+// call is a call that is being answered. The zero value stands for no call.
 type call struct {
 	path     string
 	deadline time.Time

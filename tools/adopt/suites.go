@@ -57,6 +57,9 @@ func runSuites(out io.Writer, top string, only func(module string) bool) error {
 			continue
 		}
 		fmt.Fprintf(out, "%s %s: %s with its own server, %s with ours\n", s.module, strings.Join(s.packages, " "), theirs, ours)
+		if theirs.passed == 0 {
+			errs = append(errs, fmt.Errorf("%s: no spec passes with its own server, so that this shows nothing:\n%s", s.module, theirs.output))
+		}
 		if ours.passed < theirs.passed {
 			errs = append(errs, fmt.Errorf("%s: %d specs fail with our server:\n%s", s.module, theirs.passed-ours.passed, ours.output))
 		}

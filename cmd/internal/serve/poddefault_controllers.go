@@ -125,7 +125,7 @@ func podCounter(b *liveBuiltin) status.PodCounter {
 	return &runningOf(b).drift
 }
 
-// podDefaultsOf returns the source of the webhook poddefault; nil if there is none.
+// podDefaultsOf returns the watcher that the webhook poddefault reads from, or nil if it reads from no cluster.
 func podDefaultsOf(b *liveBuiltin) *source.Watcher {
 	watcher, _ := sourcesOf[PodDefaultSources](b.from).PodDefaults.(*source.Watcher)
 	return watcher

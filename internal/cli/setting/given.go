@@ -10,7 +10,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
-// Given are the flags that a command was given. Nil is none.
+// Given has the flags that were passed to a command. A nil Given has no flags.
 type Given struct{ flags *pflag.FlagSet }
 
 // GivenTo returns the parsed flags of a command.
@@ -19,8 +19,8 @@ func GivenTo(flags *pflag.FlagSet) *Given { return &Given{flags} }
 // Changed reports whether a flag was set.
 func (g *Given) Changed(name string) bool { return g != nil && g.flags.Changed(name) }
 
-// Name returns the name of the flag that sets a field or contains it, among those that were set or
-// among all; nothing if there is none.
+// Name returns the name of the flag that sets the field or contains it, or "". It looks at the flags that
+// were set, or at all of them.
 func (g *Given) Name(field string, all bool) string {
 	if g == nil {
 		return ""

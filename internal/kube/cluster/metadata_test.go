@@ -32,11 +32,12 @@ func inProtobuf(t testing.TB, list *metav1.PartialObjectMetadataList) []byte {
 	return append(bytes.Clone(protobufPrefix), envelope...)
 }
 
-func listOf(next string, names ...string) *metav1.PartialObjectMetadataList {
+func listOf(t testing.TB, next string, names ...string) *metav1.PartialObjectMetadataList {
+	t.Helper()
 	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: next, ResourceVersion: "7"}}
 	var managed metav1.FieldsV1
 	if err := managed.UnmarshalJSON([]byte(`{"f:x":{}}`)); err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	for _, name := range names {
 		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -61,7 +62,7 @@ func serverOf(t *testing.T, answer func(w http.ResponseWriter, next string)) *Cl
 
 // TestMetadataOfPages has the answers of an API server of the cluster, and of one of others, page by page.
 func TestMetadataOfPages(t *testing.T) {
-	pages := map[string]*metav1.PartialObjectMetadataList{"": listOf("2", "a", "b"), "2": listOf("3"), "3": listOf("", "c")}
+	pages := map[string]*metav1.PartialObjectMetadataList{"": listOf(t, "2", "a", "b"), "2": listOf(t, "3"), "3": listOf(t, "", "c")}
 	for name, encode := range map[string]func(*metav1.PartialObjectMetadataList) []byte{
 		"Protobuf": func(list *metav1.PartialObjectMetadataList) []byte { return inProtobuf(t, list) },
 		"JSON": func(list *metav1.PartialObjectMetadataList) []byte {
@@ -92,14 +93,14 @@ func TestMetadataOfPages(t *testing.T) {
 }
 
 func TestMetadataThatCannotBeRead(t *testing.T) {
-	whole := inProtobuf(t, listOf("", "a", "b"))
+	whole := inProtobuf(t, listOf(t, "", "a", "b"))
 	for name, tc := range map[string]struct {
 		answer func(w http.ResponseWriter, next string)
 		is     func(error) bool
 	}{
 		"a page is forbidden": {func(w http.ResponseWriter, next string) {
 			if next == "" {
-				_, _ = w.Write(inProtobuf(t, listOf("2", "a")))
+				_, _ = w.Write(inProtobuf(t, listOf(t, "2", "a")))
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
@@ -124,7 +125,7 @@ func TestMetadataThatCannotBeRead(t *testing.T) {
 
 // FuzzMetadataPage has no answer that ends the program, and decodes every list of the API server as its own decoder does.
 func FuzzMetadataPage(f *testing.F) {
-	f.Add(inProtobuf(f, listOf("next", "a", "b")))
+	f.Add(inProtobuf(f, listOf(f, "next", "a", "b")))
 	f.Add([]byte(`{"metadata":{"continue":"next"},"items":[{"metadata":{"name":"a"}}]}`))
 	f.Add([]byte("k8s\x00\x12\x03\x12\x7f"))
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -11,7 +11,7 @@ import (
 // Key is the key of the request in the context of a call.
 type Key struct{}
 
-// From returns the request, or nil if there is none. Its body may have been read.
+// From returns the request, or nil outside of one. Its body may have been read.
 func From(ctx context.Context) *http.Request {
 	request, _ := ctx.Value(Key{}).(*http.Request)
 	return request

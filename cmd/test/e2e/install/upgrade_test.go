@@ -30,7 +30,7 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab/clusternet"
 )
 
-// firstCandidate is the commit that stands for the release before as long as there is none: v0.1.0-rc.1.
+// firstCandidate is the commit of v0.1.0-rc.1, which stands for the previous release until a release has been tagged.
 const firstCandidate = "0c904690bb853e77149ab9323367585c2592cd04"
 
 // A version of the product: its files, the command built from them, and the tag of its image.
@@ -119,13 +119,14 @@ func TestUpgradeAndBackUnderLoadOnARealAPIServer(t *testing.T) {
 				})
 				u.rotated(t, signer, before, now)
 				u.definitions(t, v)
-				if diff := cmp.Diff(objects, u.objectsNow(t)); diff != "" {
+				after := u.objectsNow(t)
+				if diff := cmp.Diff(objects, after); diff != "" {
 					t.Errorf("with %s objects are others (-before +after):\n%s", v.name, diff)
 				}
 				if diff := cmp.Diff(answers, u.answers(t)); diff != "" {
 					t.Errorf("%s decides otherwise (-before +after):\n%s", v.name, diff)
 				}
-				u.sameHistory(t, before, now)
+				u.sameHistory(t, after, before, now)
 			}
 			to(now, before)
 			if way.older {
@@ -181,7 +182,9 @@ func startControlPlane(t *testing.T) (*lab.ControlPlane, *clusternet.Network) {
 }
 
 // settings turn on what the release before has, and let a rotation of the authority end within a minute.
-const settings = "{certificate: {caPropagation: 5s}, webhooks: [{name: poddefault, settings: {maxExemption: 24h}}]}"
+const settings = `certificate: {caPropagation: 5s}
+webhooks: [{name: poddefault, settings: {maxExemption: 24h}}]
+`
 
 func (u *upgrade) byChart(t *testing.T, v version) {
 	t.Helper()
@@ -190,7 +193,7 @@ func (u *upgrade) byChart(t *testing.T, v version) {
 		output(t, u.helm, append([]string{"rollback", "sallyport", "1"}, release...)...)
 		return
 	}
-	values := file(t, "values.yaml", "image: {repository: registry.example.com/sallyport, tag: "+v.image+"}\nreplicas: 3\nconfig: "+settings+"\n")
+	values := file(t, "values.yaml", "image: {repository: registry.example.com/sallyport, tag: "+v.image+"}\nreplicas: 3\nconfig:\n  "+strings.ReplaceAll(strings.TrimSpace(settings), "\n", "\n  ")+"\n")
 	output(t, u.helm, append([]string{"upgrade", "--install", "--create-namespace", "sallyport", filepath.Join(v.top, "charts/sallyport"), "--values", values}, release...)...)
 }
 
@@ -202,7 +205,7 @@ func (u *upgrade) byKustomize(t *testing.T, v version) {
 	}
 	overlay := filepath.Join(folder, "overlay")
 	err := errors.Join(os.Mkdir(overlay, 0o700),
-		os.WriteFile(filepath.Join(overlay, "sallyport.yaml"), []byte(configuration()), 0o600),
+		os.WriteFile(filepath.Join(overlay, "sallyport.yaml"), []byte(configHead+settings), 0o600),
 		os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(`resources: [../base]
 images: [{name: sallyport, newName: registry.example.com/sallyport, newTag: `+v.image+`}]
 replicas: [{name: sallyport, count: 3}]
@@ -227,15 +230,11 @@ patches:
 	u.apply(t, output(t, u.kustomize, "build", overlay))
 }
 
-func configuration() string {
-	return configHead + strings.NewReplacer("{certificate", "certificate", "}, webhooks", "}\nwebhooks", "24h}}]}", "24h}}]").Replace(settings) + "\n"
-}
-
 // byBinary prints the manifests with the command of the version.
 func (u *upgrade) byBinary(t *testing.T, v version) {
 	t.Helper()
 	u.apply(t, output(t, v.command, "manifests", "--service", system+"/sallyport", "--part", "namespace,crd,rbac,user-roles,flowcontrol,workload",
-		"--image", "registry.example.com/sallyport:"+v.image, "--replicas", "3", "--config", file(t, "sallyport.yaml", configuration())))
+		"--image", "registry.example.com/sallyport:"+v.image, "--replicas", "3", "--config", file(t, "sallyport.yaml", configHead+settings)))
 }
 
 func (u *upgrade) apply(t *testing.T, objects string) {
@@ -389,13 +388,13 @@ func (u *upgrade) objectsNow(t *testing.T) map[string]any {
 	return out
 }
 
-// sameHistory lets both commands print the revisions of an object whose rollout is under way.
-func (u *upgrade) sameHistory(t *testing.T, before, now version) {
+// sameHistory lets both commands print the revisions, which are among the objects, of one whose rollout is under way.
+func (u *upgrade) sameHistory(t *testing.T, objects map[string]any, before, now version) {
 	t.Helper()
 	revisions := map[string][]string{}
 	for _, v := range []version{before, now} {
 		text := output(t, v.command, "rollout", "history", "poddefault/"+name(0), "--namespace", team(0), "--kubeconfig", u.kubeconfig)
-		for _, object := range slices.Sorted(maps.Keys(u.objectsNow(t))) {
+		for _, object := range slices.Sorted(maps.Keys(objects)) {
 			kind, _, _ := strings.Cut(object, " ")
 			revision := object[strings.LastIndexByte(object, '-')+1:]
 			if kind == "poddefaultrevisions" && strings.Contains(text, revision[:min(8, len(revision))]) {

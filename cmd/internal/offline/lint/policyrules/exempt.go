@@ -96,8 +96,10 @@ func (c *checker) bindsExempt(p *Policy, all admissionregistrationv1.NamedRuleWi
 		if b.ParamRef != nil {
 			find("/spec/paramRef", "it depends on a parameter")
 		}
-		if why := leavesOut(b.Match, all); why != "" && b.Match != nil {
-			find("/spec/matchResources", "it does not match all Exemptions: "+why)
+		if b.Match != nil {
+			if why := leavesOut(b.Match, all); why != "" {
+				find("/spec/matchResources", "it does not match all Exemptions: "+why)
+			}
 		}
 		if len(findings) == before {
 			return
