@@ -49,6 +49,26 @@ func TestInitWritesDefinitionsIntoAProjectThatExists(t *testing.T) {
 	sallyport(t, "init", "--from", folder).wantError(t, `a.go:3: unknown argument "timeout"`)
 }
 
+// Kustomize adds what markers do not have.
+func TestInitReadsManifestsFromStdinAndFiles(t *testing.T) {
+	const rendered = "../internal/install/scaffold/testdata/rendered.yaml"
+	text, err := os.ReadFile(rendered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"-", rendered} {
+		folder := t.TempDir()
+		r := sallyportWith(t, string(text), "init", "--from", from, "--dir", folder)
+		if r.status != 0 || !strings.Contains(r.stderr, "note: CustomResourceDefinition books.books.example.com: a webhook converts") {
+			t.Errorf("%s: status %d, stderr is\n%s", from, r.status, r.stderr)
+		}
+		if code, err := os.ReadFile(filepath.Join(folder, "internal", "definitions", "webhooks.go")); err != nil || !strings.Contains(string(code), `MatchLabels: map[string]string{"shop": "yes"}`) {
+			t.Errorf("%s: %v\n%s", from, err, code)
+		}
+	}
+	sallyportWith(t, "", "init", "--from", "-").wantError(t, "stdin holds no object")
+}
+
 func TestInitReportsAllProblems(t *testing.T) {
 	sallyport(t, "init").wantError(t, "takes the path of a Go module", "got 0 arguments")
 	sallyport(t, "init", "github.com/me/bookstore", "--dry-run").wantError(t, "--kind", "--versions", "--replace")

@@ -8,7 +8,8 @@
 // FOLDER is the repository. MODULE is one that a module proxy has; "new" stands for a new application,
 // and VERSION then is that of controller-runtime: new@v0.24.1.
 //
-// With -suites it then runs tests of these projects that call webhooks, as they are and with our server.
+// With -suites it then compares what `sallyport init --from` makes of their manifests with the manifests, and runs
+// tests of these projects that call webhooks, as they are and with our server.
 package main
 
 import (
@@ -44,7 +45,7 @@ func main() {}
 `
 
 func main() {
-	withSuites := flag.Bool("suites", false, "run their tests with our server, too")
+	withSuites := flag.Bool("suites", false, "compare definitions with manifests, and run their tests with our server, too")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: adopt [-suites] FOLDER MODULE@VERSION ...")
 		flag.PrintDefaults()
@@ -78,7 +79,8 @@ func run(out io.Writer, top string, adopters []string, withSuites bool) error {
 	if !withSuites {
 		return nil
 	}
-	return runSuites(out, top, func(module string) bool { return slices.Contains(adopters, module) })
+	only := func(module string) bool { return slices.Contains(adopters, module) }
+	return errors.Join(compareDefinitions(out, top, only), runSuites(out, top, only))
 }
 
 // A change is what happens to the requirements of a go.mod.

@@ -53,3 +53,32 @@ func top(t *testing.T) string {
 	}
 	return folder
 }
+
+func TestDefinitionsAreComparedFieldByField(t *testing.T) {
+	const configuration = "kind: MutatingWebhookConfiguration\nwebhooks:\n- name: a\n  clientConfig: {service: {name: s, path: /a}}\n"
+	webhooks := func(text string) []map[string]any {
+		t.Helper()
+		found, err := webhooksIn([]byte("kind: Service\n---\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if err := equalWebhooks(webhooks(configuration), webhooks(configuration+"  failurePolicy: Fail\n  namespaceSelector: {}\n  timeoutSeconds: 10\n")); err != nil {
+		t.Errorf("what has the default differs: %v", err)
+	}
+	for field, text := range map[string]string{
+		"objectSelector":     configuration + "  objectSelector: {matchLabels: {a: b}}\n",
+		"failurePolicy":      configuration + "  failurePolicy: Ignore\n",
+		"clientConfig":       strings.Replace(configuration, "path: /a", "path: /b", 1),
+		"unheardOf":          configuration + "  unheardOf: 1\n",
+		"reinvocationPolicy": strings.Replace(configuration, "Mutating", "Validating", 1),
+	} {
+		if err := equalWebhooks(webhooks(configuration), webhooks(text)); err == nil || !strings.Contains(err.Error(), "webhook a: "+field+" is defined as ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if err := equalWebhooks(nil, webhooks(configuration)); err == nil || !strings.Contains(err.Error(), "0 webhooks are defined, and 1 rendered") {
+		t.Errorf("one is missing: %v", err)
+	}
+}

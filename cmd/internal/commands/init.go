@@ -5,6 +5,7 @@ package commands
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,13 +14,14 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/install/scaffold"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // initOptions are the options of the command init.
 type initOptions struct {
 	project scaffold.Project
 	target  scaffold.Target
-	from    string // a project whose markers become definitions; empty to write a new project
+	from    string // a project, or manifests of one, that become definitions; empty to write a new project
 }
 
 // forMarkers are the flags that --from looks at. Others are about a new project.
@@ -29,18 +31,21 @@ var forMarkers = []string{"from", "dir", "dry-run", "overwrite"}
 func Init(version string) *cobra.Command {
 	i := initOptions{project: scaffold.Project{Sallyport: version}}
 	cmd := &cobra.Command{
-		Use:   "init MODULE --kind KIND --versions VERSIONS | --from FOLDER",
-		Short: "Write a project with webhooks of your own, or definitions from the markers of one that exists",
+		Use:   "init MODULE --kind KIND --versions VERSIONS | --from FOLDER | --from FILE",
+		Short: "Write a project with webhooks of your own, or definitions from one that exists",
 		Long: "Init writes a Go project around one kind: its types with deep copies and the CustomResourceDefinition,\n" +
 			"webhooks that set defaults and validate, conversion between the versions, tests of all of it by themselves\n" +
 			"and on a real API server, a Makefile, a Dockerfile and a kustomization. It builds and its tests pass; what the\n" +
 			"API is about is yours to fill in.\n\n" +
-			"With --from it reads the markers +kubebuilder:webhook of a project that exists, with all arguments of\n" +
-			"controller-gen, and writes the webhooks as Go definitions into internal/definitions of that project.\n\n" +
+			"With --from it writes the webhooks of a project that exists as Go definitions into its internal/definitions.\n" +
+			"From a folder it reads the markers +kubebuilder:webhook, with all arguments of controller-gen. Patches of\n" +
+			"kustomize are not in markers: give it the manifests that are applied as a file, or - for stdin. They then decide,\n" +
+			"and the markers of --dir say where the handlers are. What has no place in a definition is a note on stderr.\n\n" +
 			"Nothing is reached over the network. No file that exists is replaced, unless --overwrite is given.",
 		Example: "  sallyport init github.com/me/bookstore --kind Book --versions v1alpha1,v1 --dir bookstore\n" +
 			"  sallyport init github.com/me/fleet --kind Ship --versions v1 --group fleet.example.org --scope Cluster --dry-run\n" +
-			"  sallyport init --from .",
+			"  sallyport init --from .\n" +
+			"  kustomize build config/default | sallyport init --from -",
 		Args: i.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if i.from != "" {
@@ -80,13 +85,27 @@ func (i *initOptions) definitions(cmd *cobra.Command) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	files, err := scaffold.Definitions(i.from)
+	target, read := i.target, func() ([]scaffold.File, []string, error) { return scaffold.Definitions(i.from) }
+	switch info, err := os.Stat(i.from); {
+	case i.from != manifest.Stdin && err != nil:
+		return err
+	case i.from == manifest.Stdin || !info.IsDir():
+		read = func() ([]scaffold.File, []string, error) {
+			objects, err := manifest.ReadPath(i.from, cmd.InOrStdin())
+			if err != nil {
+				return nil, nil, err
+			}
+			return scaffold.Rendered(target.Folder, objects)
+		}
+	case !cmd.Flags().Changed("dir"):
+		target.Folder = i.from
+	}
+	files, notes, err := read()
 	if err != nil {
 		return err
 	}
-	target := i.target
-	if !cmd.Flags().Changed("dir") {
-		target.Folder = i.from
+	for _, note := range notes {
+		manifest.Note(cmd.ErrOrStderr(), "note: %s", note)
 	}
 	return target.Install(cmd.OutOrStdout(), files, "go get github.com/sallyport-io/sallyport, and give definitions.Webhooks your handlers")
 }
@@ -108,9 +127,9 @@ func (i *initOptions) addProjectFlags(cmd *cobra.Command) {
 	flags.StringVar(&i.project.Name, "name", "", "`name` of the program and of its objects in a cluster; empty for the last part of the module's path")
 	flags.StringVar(&i.project.Replace, "replace", "", "`folder` with a checkout of Sallyport to build against, absolute or as seen from the project; empty for the release that this command is of")
 	cli.CompleteFolders(cmd, "replace")
-	flags.StringVar(&i.from, "from", "", "`folder` of a project that exists, whose markers +kubebuilder:webhook become definitions")
-	cli.CompleteFolders(cmd, "from")
-	flags.StringVar(&i.target.Folder, "dir", ".", "`folder` to write to, created if missing; with --from it is that project")
+	flags.StringVar(&i.from, "from", "", "`source` of definitions: the folder of a project with markers +kubebuilder:webhook, a file of its rendered manifests, or - for stdin")
+	cli.CompleteFiles(cmd, "from", manifest.Extensions...)
+	flags.StringVar(&i.target.Folder, "dir", ".", "`folder` to write to, created if missing; with --from it is the project")
 	cli.CompleteFolders(cmd, "dir")
 	flags.BoolVar(&i.target.DryRun, "dry-run", false, "change nothing: print which files would be written")
 	flags.BoolVar(&i.target.Force, "overwrite", false, "overwrite existing files")

@@ -29,10 +29,11 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// A marker is a comment +kubebuilder:webhook in a Go file.
+// A marker is a comment +kubebuilder:webhook in a Go file, or a webhook of a manifest.
 type marker struct {
-	File    string // with slashes, from the root of the project
+	File    string // with slashes, from the root of the project; empty for a webhook without a marker
 	Line    int
+	From    string // the webhook configuration in a manifest; empty if the marker is all there is
 	Field   string // of the handlers, unique
 	Reached string // where the marker says that the server is; empty if it does not
 	admission.Webhook
@@ -45,18 +46,26 @@ var definitions string
 // all arguments of controller-tools: a Go file with a function that takes the handlers. Tests,
 // testdata, vendored packages and modules below the project are left out, as controller-gen
 // leaves them out. The error lists all problems by file and line; what the API server or
-// package admission would refuse is one.
-func Definitions(project string) ([]File, error) {
+// package admission would refuse is one. The notes say what else may define webhooks.
+func Definitions(project string) (files []File, notes []string, err error) {
 	found, err := markersOf(project)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no Go file has a marker +kubebuilder:webhook: name the folder of a kubebuilder project", project)
+		return nil, nil, fmt.Errorf("%s: no Go file has a marker +kubebuilder:webhook: name the folder of a kubebuilder project", project)
+	}
+	if err := unique(found); err != nil {
+		return nil, nil, err
+	}
+	if _, err := os.Stat(filepath.Join(project, "config", "default", "kustomization.yaml")); err == nil {
+		notes = []string{"selectors and what else patches in config set are not in markers: kustomize build config/default | sallyport init --from -"}
 	}
 	code, err := define(found)
-	return []File{{Path: "internal/definitions/webhooks.go", Content: code}}, err
+	return []File{{Path: definitionsFile, Content: code}}, notes, err
 }
+
+const definitionsFile = "internal/definitions/webhooks.go"
 
 // define writes the Go file.
 func define(found []marker) ([]byte, error) {
@@ -126,7 +135,7 @@ func markersOf(project string) ([]marker, error) {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return found, unique(found)
+	return found, nil
 }
 
 // leftOut tells whether the go command, and so controller-gen, sees no packages of the project in
@@ -147,7 +156,7 @@ func unique(found []marker) error {
 		m := &found[i]
 		for _, other := range slices.Compact([]*marker{cmp.Or(names[m.Name], m), cmp.Or(paths[m.Path], m)}) {
 			if other != m {
-				problems = append(problems, fmt.Errorf("%s:%d: name %q or path %q is that of %s:%d too: an application serves each once", m.File, m.Line, m.Name, m.Path, other.File, other.Line))
+				problems = append(problems, fmt.Errorf("%s: name %q or path %q is that of %s too: an application serves each once", m.at(), m.Name, m.Path, other.at()))
 			}
 		}
 		names[m.Name], paths[m.Path] = cmp.Or(names[m.Name], m), cmp.Or(paths[m.Path], m)
@@ -157,6 +166,11 @@ func unique(found []marker) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// at is where the webhook is defined.
+func (m *marker) at() string {
+	return cmp.Or(m.From, fmt.Sprintf("%s:%d", m.File, m.Line))
 }
 
 // identifier makes an exported one of a path.
@@ -242,12 +256,7 @@ func (m *marker) read(text string) error {
 			return err
 		}
 		m.Type = admission.TypeValidating
-		w = admissionregistrationv1.MutatingWebhook{
-			Name: validating.Name, ClientConfig: validating.ClientConfig, Rules: validating.Rules, FailurePolicy: validating.FailurePolicy,
-			MatchPolicy: validating.MatchPolicy, NamespaceSelector: validating.NamespaceSelector, ObjectSelector: validating.ObjectSelector,
-			SideEffects: validating.SideEffects, TimeoutSeconds: validating.TimeoutSeconds,
-			AdmissionReviewVersions: validating.AdmissionReviewVersions, MatchConditions: validating.MatchConditions,
-		}
+		w = mutating(validating)
 	}
 	// Controller-tools leaves out what it does not know.
 	if config.SideEffects != "" && w.SideEffects == nil {
@@ -256,11 +265,21 @@ func (m *marker) read(text string) error {
 	if config.ReinvocationPolicy != "" && w.ReinvocationPolicy == nil {
 		return fmt.Errorf("reinvocationPolicy: %q: choose Never or IfNeeded, and it is for mutating webhooks", config.ReinvocationPolicy)
 	}
-	if m.Path, m.Reached, err = reached(config, w.ClientConfig); err != nil {
+	if m.Path, m.Reached, err = reached(w.ClientConfig, config.ServiceName != "" || config.ServiceNamespace != "" || config.ServicePort != nil); err != nil {
 		return err
 	}
 	m.take(w)
 	return m.Validate()
+}
+
+// mutating has the fields of a validating webhook.
+func mutating(w admissionregistrationv1.ValidatingWebhook) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
+		MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
+		SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+		AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
+	}
 }
 
 // readable is an error of the parser: what it stopped at or, if it did not stop, all arguments that
@@ -316,9 +335,9 @@ func (m *marker) take(w admissionregistrationv1.MutatingWebhook) {
 	})
 }
 
-// reached is the path of a webhook, and where the marker says that its server is: that is no part
+// reached is the path of a webhook, and where its server is, if that was said: that is no part
 // of a definition, but of how the application is started.
-func reached(config markers.Config, client admissionregistrationv1.WebhookClientConfig) (path, where string, err error) {
+func reached(client admissionregistrationv1.WebhookClientConfig, said bool) (path, where string, err error) {
 	if client.URL != nil {
 		parsed, err := url.Parse(*client.URL)
 		if err != nil {
@@ -331,7 +350,7 @@ func reached(config markers.Config, client admissionregistrationv1.WebhookClient
 	if client.Service == nil || client.Service.Path == nil {
 		return "", "", errors.New("path: it is missing")
 	}
-	if config.ServiceName == "" && config.ServiceNamespace == "" && config.ServicePort == nil {
+	if !said {
 		return *client.Service.Path, "", nil
 	}
 	for argument, name := range map[string]string{"serviceName": client.Service.Name, "serviceNamespace": client.Service.Namespace} {

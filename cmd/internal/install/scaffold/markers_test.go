@@ -23,7 +23,7 @@ import (
 func TestMarkersBecomeDefinitionsThatCompile(t *testing.T) {
 	for project, want := range map[string]string{"testdata/project": "testdata/project.go.txt", "../../../../examples/kubebuilder": "testdata/kubebuilder.go.txt"} {
 		t.Run(filepath.Base(project), func(t *testing.T) {
-			files, err := Definitions(project)
+			files, _, err := Definitions(project)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,13 +118,13 @@ func TestProblemsOfMarkersNameFileAndLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Definitions(folder); err == nil || !strings.Contains(err.Error(), "no Go file has a marker") {
+	if _, _, err := Definitions(folder); err == nil || !strings.Contains(err.Error(), "no Go file has a marker") {
 		t.Errorf("a folder without markers: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "a.go"), []byte("package a\n// +kubebuilder:webhook:"+good+"\n// +kubebuilder:webhook:"+good+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Definitions(folder); err == nil || !strings.Contains(err.Error(), "a.go:3: ") || !strings.Contains(err.Error(), "a.go:2 too") {
+	if _, _, err := Definitions(folder); err == nil || !strings.Contains(err.Error(), "a.go:3: ") || !strings.Contains(err.Error(), "a.go:2 too") {
 		t.Errorf("two of one name: %v", err)
 	}
 }
@@ -158,10 +158,15 @@ func FuzzMarkers(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		if _, err := parser.ParseFile(token.NewFileSet(), "webhooks.go", code, 0); err != nil {
-			t.Errorf("%v\n%s", err, code)
-		}
+		parses(t, code)
 	})
+}
+
+func parses(t *testing.T, code []byte) {
+	t.Helper()
+	if _, err := parser.ParseFile(token.NewFileSet(), "webhooks.go", code, 0); err != nil {
+		t.Errorf("%v\n%s", err, code)
+	}
 }
 
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) }

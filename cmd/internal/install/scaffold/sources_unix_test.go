@@ -53,7 +53,7 @@ func TestOnlyRegularFilesOfTheProjectAreRead(t *testing.T) {
 			if err := firstError(os.WriteFile(filepath.Join(project, "a.go"), []byte(oneMarker), 0o600), tc.make(project)); err != nil {
 				t.Fatal(err)
 			}
-			files, err := Definitions(project)
+			files, _, err := Definitions(project)
 			if tc.want == "" && (err != nil || len(files) != 1) {
 				t.Errorf("%d files, %v", len(files), err)
 			}
@@ -78,12 +78,12 @@ func TestAProjectHasAtMostTenThousandMarkers(t *testing.T) {
 		}
 	}
 	write("a.go", 0, maxMarkers)
-	files, err := Definitions(project)
+	files, _, err := Definitions(project)
 	if err != nil || len(files) != 1 || strings.Count(string(files[0].Content), "h.A") != maxMarkers {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	write("b.go", maxMarkers, maxMarkers+1)
-	if _, err := Definitions(project); err == nil || !strings.Contains(err.Error(), "its Go files have more than 10000 markers") {
+	if _, _, err := Definitions(project); err == nil || !strings.Contains(err.Error(), "its Go files have more than 10000 markers") {
 		t.Errorf("got %v", err)
 	}
 }
