@@ -45,8 +45,9 @@ func (a *App) Command() *cobra.Command {
 		s.Logger = s.Log.Logger(cmd.ErrOrStderr())
 		return setting.ByFlags(cmd.Flags(), a.RunUntilSignal(cmd.Context(), s.Settings))
 	}
-	cmd.Flags().SortFlags = false
-	setting.Bind(cmd, s, hosting.FlagNamed(hosting.Flags(a.name, nil), "kubeconfig"))
+	cmd.SetUsageFunc(cli.PrintUsage)
+	kubeconfig := hosting.FlagNamed(hosting.Flags(a.name, nil), "kubeconfig")
+	cli.AddFlagGroup(cmd, kubeconfig.Group, func() { setting.Bind(cmd, s, kubeconfig) })
 	a.addFlags(cmd, s)
 	cmd.AddCommand(application.Config(a.installation()))
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
@@ -99,9 +100,16 @@ func (a *App) addFlags(cmd *cobra.Command, s *commandSettings) {
 		}
 		return serves
 	}
+	group := ""
 	for _, f := range hosting.Flags(a.name, a.authenticationNames()) {
+		switch {
+		case f.Group != "":
+			group = f.Group
+		case strings.HasPrefix(f.Field, "serving."):
+			group = "TLS, timeouts and limits"
+		}
 		if has(f) {
-			setting.Bind(cmd, s, f)
+			cli.AddFlagGroup(cmd, group, func() { setting.Bind(cmd, s, f) })
 		}
 	}
 }

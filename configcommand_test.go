@@ -43,3 +43,30 @@ func TestConfigReportsEveryProblem(t *testing.T) {
 		}
 	}
 }
+
+// Each flag but those of cobra belongs to a group, and a group is there once.
+func TestHelpHasFlagsInGroups(t *testing.T) {
+	command := hatter(t).Command()
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetArgs([]string{"--help"})
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var titles []string
+	for line := range strings.Lines(out.String()) {
+		if title, ok := strings.CutSuffix(line, ":\n"); ok && !strings.HasPrefix(line, " ") {
+			titles = append(titles, title)
+		}
+	}
+	const want = "Usage, Commands, API server, Webhooks, Certificate, Leader election, Callers, Addresses, TLS, timeouts and limits, Log, Flags"
+	if got := strings.Join(titles, ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	_, rest, _ := strings.Cut(out.String(), "\nFlags:\n")
+	for line := range strings.Lines(rest) {
+		if name, _, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && !strings.Contains(line, "--help") && !strings.Contains(line, "--version") {
+			t.Errorf("%q belongs to no group", name)
+		}
+	}
+}
