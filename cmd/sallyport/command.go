@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/commands"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/fleet"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/serverdoctor"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/application"
@@ -18,10 +19,10 @@ import (
 // groups are the commands, as the help shows them.
 func groups() []commandGroup {
 	return []commandGroup{
-		{"Before you apply", []*cobra.Command{newReviewCommand(), newTestCommand(), newLintCommand(), newChainCommand(), newReplayCommand()}},
+		{"Before you apply", []*cobra.Command{newReviewCommand(), newTestCommand(), fleet.Command(newLintCommand), fleet.Command(newChainCommand), newReplayCommand()}},
 		{"In a cluster", []*cobra.Command{
-			newExplainCommand(), newDiffCommand(), newPreviewCommand(), newDriftCommand(),
-			commands.Doctor(authorityFlags(), serverdoctor.Options()), newTopCommand(), newConsoleCommand(),
+			newExplainCommand(), newDiffCommand(), newPreviewCommand(), fleet.Command(newDriftCommand),
+			fleet.Command(newDoctorCommand), fleet.Command(newTopCommand), newConsoleCommand(),
 		}},
 		{"PodDefaults", []*cobra.Command{newRolloutCommand(), newExportCommand()}},
 		{"Servers", []*cobra.Command{
@@ -31,6 +32,10 @@ func groups() []commandGroup {
 		{"Authors", []*cobra.Command{commands.Init(buildVersion()), application.ConvertByWebhooks("sallyport", clusterFlags())}},
 		{"Other commands", []*cobra.Command{newVersionCommand()}},
 	}
+}
+
+func newDoctorCommand() *cobra.Command {
+	return commands.Doctor(authorityFlags(), serverdoctor.Options())
 }
 
 type commandGroup struct {
