@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/commands"
-	"github.com/sallyport-io/sallyport/cmd/internal/live/fleet"
+	"github.com/sallyport-io/sallyport/cmd/internal/commands/fleet"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/serverdoctor"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/application"
