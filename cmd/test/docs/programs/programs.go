@@ -221,7 +221,7 @@ func makeCommand(_ string, args []string) int {
 			if _, ok := flagsIn[set[1]]; ok {
 				flagsOfSource(set[1], strings.Fields(set[2]))
 			}
-		case arg != "-s" && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(arg)+`:`).Match(data):
+		case arg != "-s" && !regexp.MustCompile(`(?m)^([a-z -]+ )?`+regexp.QuoteMeta(arg)+`( [a-z -]+)?:`).Match(data):
 			problem("make %s: there is no such target", arg)
 		}
 	}
