@@ -45,7 +45,7 @@ type chainOptions struct {
 	with     []string
 	static   []string
 	all      bool
-	output   string
+	text     cli.Text
 
 	list               bool
 	old                []string
@@ -122,12 +122,12 @@ func newChainCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.BoolVar(&o.all, "show-excluded", false, "also print webhooks and policies whose rules, selectors or match conditions exclude the request")
 	})
-	cli.AddOutputFlag(cmd, &o.output, chain.Outputs)
+	o.text.AddFlags(cmd, chain.Outputs)
 	return cmd
 }
 
 func (o *chainOptions) validate(flags *pflag.FlagSet) error {
-	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), cli.Choice("output", o.output, chain.Outputs)}
+	errs := []error{cli.Choice("operation", o.question.Operation, chainOperations), o.text.Validate(chain.Outputs)}
 	if o.evaluates() {
 		if len(o.old) > 0 && o.question.Operation != string(admissionv1.Update) {
 			errs = append(errs, errors.New("--old requires --operation UPDATE"))
@@ -141,8 +141,8 @@ func (o *chainOptions) validate(flags *pflag.FlagSet) error {
 		if given := cli.Given(flags, func(f *pflag.Flag) bool { return slices.Contains(ofEvaluation, f.Name) }); len(given) > 0 {
 			errs = append(errs, fmt.Errorf("%s requires -f with the object, without --list", strings.Join(given, ", ")))
 		}
-		if slices.Contains(report.Formats, o.output) {
-			errs = append(errs, fmt.Errorf("--output %s requires -f with the object, without --list", o.output))
+		if slices.Contains(report.Formats, o.text.Format) {
+			errs = append(errs, fmt.Errorf("--output %s requires -f with the object, without --list", o.text.Format))
 		}
 	}
 	if len(o.with) > 0 && (o.Kubeconfig != "" || o.Context != "") {
@@ -182,10 +182,10 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if err != nil {
 		return err
 	}
-	if o.output != "text" {
-		return cli.PrintAs(cmd.OutOrStdout(), o.output, links)
+	if o.text.Format != "text" {
+		return cli.PrintAs(cmd.OutOrStdout(), o.text.Format, links)
 	}
-	return links.PrintText(cmd.OutOrStdout(), o.all)
+	return links.PrintText(o.text.Screen(cmd), o.all)
 }
 
 // find finds the resource that an argument names, also if only the object of the request shows that there is one.
@@ -289,7 +289,7 @@ func (o *chainOptions) evaluateChain(ctx context.Context, cmd *cobra.Command, ar
 	if err != nil {
 		return err
 	}
-	if err := result.Print(cmd.OutOrStdout(), o.output, o.question.Operation, o.question.Object, o.all, o.allowUnknown); err != nil {
+	if err := result.Print(o.text.Screen(cmd), o.text.Format, o.question.Operation, o.question.Object, o.all, o.allowUnknown); err != nil {
 		return err
 	}
 	return result.Verdict(o.allowUnknown)

@@ -12,7 +12,7 @@ import (
 )
 
 func newDiffCommand() *cobra.Command {
-	o, output, color := defaultsOptions{Flags: clusterFlags()}, review.OutputDiff, cli.ColorChoices[0]
+	o, output, color := defaultsOptions{Flags: clusterFlags()}, review.OutputDiff, ""
 	cmd := &cobra.Command{
 		Use:   "diff TYPE/NAME | -f FILE",
 		Short: "Show what the PodDefaults of a cluster would change in a pod",
@@ -40,9 +40,8 @@ func newDiffCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().StringVarP(&output, "output", "o", output,
 			"`format` of the output: what changed and why (diff), the resulting pod (yaml, json), the JSON Patch (patch), or the AdmissionReview (review)")
-		cmd.Flags().StringVar(&color, "color", color, "`when` to color the diff: "+cli.OneOf(cli.ColorChoices))
+		cli.AddColorFlag(cmd, &color, "the diff")
 		cli.CompleteChoices(cmd, "output", review.Outputs)
-		cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	})
 	return cmd
 }

@@ -15,8 +15,8 @@ import (
 
 type driftOptions struct {
 	clusterflags.Flags
-	all    bool
-	output string
+	all  bool
+	text cli.Text
 }
 
 func newDriftCommand() *cobra.Command {
@@ -49,12 +49,12 @@ func newDriftCommand() *cobra.Command {
 	}
 	o.AddNamespacedFlags(cmd)
 	addAllNamespacesFlag(cmd, &o.all)
-	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
+	o.text.AddFlags(cmd, cli.TextOrJSON)
 	return cmd
 }
 
 func (o *driftOptions) validate() error {
-	return errors.Join(cli.Choice("output", o.output, cli.TextOrJSON), allOrOneNamespace(o.all, o.Namespace))
+	return errors.Join(o.text.Validate(cli.TextOrJSON), allOrOneNamespace(o.all, o.Namespace))
 }
 
 func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -70,10 +70,10 @@ func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if err != nil {
 		return err
 	}
-	if o.output != "text" {
-		err = cli.PrintAs(cmd.OutOrStdout(), o.output, drift)
+	if o.text.Format != "text" {
+		err = cli.PrintAs(cmd.OutOrStdout(), o.text.Format, drift)
 	} else {
-		err = drift.PrintText(cmd.OutOrStdout())
+		err = drift.PrintText(o.text.Screen(cmd))
 	}
 	if err == nil && drift.Drifted() {
 		err = exitStatus(exitFound)

@@ -105,7 +105,7 @@ func (o *defaultsOptions) objects(cmd *cobra.Command, c *cluster.Cluster, args [
 }
 
 func newExplainCommand() *cobra.Command {
-	o, output := defaultsOptions{Flags: clusterFlags()}, ""
+	o, text := defaultsOptions{Flags: clusterFlags()}, cli.Text{}
 	cmd := &cobra.Command{
 		Use:   "explain TYPE/NAME | -f FILE",
 		Short: "Explain which PodDefaults apply to a pod, and which nodes its datasets select",
@@ -125,17 +125,17 @@ func newExplainCommand() *cobra.Command {
 		Args:              cli.Arguments(0, 2, "TYPE/NAME, TYPE NAME, or -f FILE"),
 		ValidArgsFunction: o.CompleteWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, cli.TextOrJSON))
+			return errors.Join(o.prepare(cmd, args), text.Validate(cli.TextOrJSON))
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.explain(cmd, args, output) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.explain(cmd, args, &text) },
 	}
 	o.addFlags(cmd, "pods or workloads")
 	o.addServerFlag(cmd)
-	cli.AddOutputFlag(cmd, &output, cli.TextOrJSON)
+	text.AddFlags(cmd, cli.TextOrJSON)
 	return cmd
 }
 
-func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output string) error {
+func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, text *cli.Text) error {
 	trial, err := o.asking(cmd)
 	if err != nil {
 		return err
@@ -149,10 +149,10 @@ func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, output stri
 		if e.Unknown != "" {
 			unknown++
 		}
-		if output != "text" {
-			return e.PrintAs(cmd.OutOrStdout(), output)
+		if text.Format != "text" {
+			return e.PrintAs(cmd.OutOrStdout(), text.Format)
 		}
-		return e.PrintText(cmd.OutOrStdout())
+		return e.PrintText(text.Screen(cmd))
 	})
 	if err == nil && !denied {
 		err = injection.ErrUnknown(unknown)

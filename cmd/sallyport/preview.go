@@ -23,7 +23,7 @@ type previewOptions struct {
 }
 
 func newPreviewCommand() *cobra.Command {
-	o := previewOptions{defaultsOptions: defaultsOptions{Flags: clusterFlags()}, color: cli.ColorChoices[0]}
+	o := previewOptions{defaultsOptions: defaultsOptions{Flags: clusterFlags()}}
 	cmd := &cobra.Command{
 		Use:   "preview -f FILE | poddefault/NAME | clusterpoddefault/NAME",
 		Short: "Show which workloads a PodDefault would affect, and how",
@@ -57,8 +57,7 @@ func newPreviewCommand() *cobra.Command {
 	cli.AddFlagGroup(cmd, "Output", func() {
 		cmd.Flags().BoolVar(&o.remove, "remove", false, "show what would change if the named object were deleted")
 		cmd.Flags().BoolVar(&o.names, "names", false, "print only the names of the workloads that would change")
-		cmd.Flags().StringVar(&o.color, "color", o.color, "`when` to color the diff: "+cli.OneOf(cli.ColorChoices))
-		cli.CompleteChoices(cmd, "color", cli.ColorChoices)
+		cli.AddColorFlag(cmd, &o.color, "the diff")
 	})
 	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
 	return cmd

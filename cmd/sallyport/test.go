@@ -56,10 +56,9 @@ func newTestCommand() *cobra.Command {
 	})
 	cli.AddOutputFlag(cmd, &o.output, suite.Outputs)
 	cli.AddFlagGroup(cmd, "Output", func() {
-		flags.StringVar(&o.color, "color", cli.ColorChoices[0], "`when` to color the text: "+cli.OneOf(cli.ColorChoices))
+		cli.AddColorFlag(cmd, &o.color, "the text")
 		flags.BoolVar(&o.verbose, "verbose", false, "also print passing cases and all notes")
 	})
-	cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	return cmd
 }
 

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,7 @@ type topOptions struct {
 	clusterflags.Flags
 	window time.Duration
 	watch  bool
-	output string
+	text   cli.Text
 }
 
 func newTopCommand() *cobra.Command {
@@ -46,14 +45,14 @@ func newTopCommand() *cobra.Command {
 	o.AddFlags(cmd)
 	cli.AddFlagGroup(cmd, "Time", func() {
 		cmd.Flags().DurationVar(&o.window, "window", 10*time.Second, "`duration` to watch the counters of the API server; 0 for what they have counted since it started")
-		cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "repeat until interrupted")
+		cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "repeat until interrupted; a terminal shows the latest table in place of the one before")
 	})
-	cli.AddOutputFlag(cmd, &o.output, cli.TextOrJSON)
+	o.text.AddFlags(cmd, cli.TextOrJSON)
 	return cmd
 }
 
 func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) error {
-	err := cli.Choice("output", o.output, cli.TextOrJSON)
+	err := o.text.Validate(cli.TextOrJSON)
 	if o.window < 0 || o.watch && o.window == 0 {
 		err = errors.Join(err, errors.New("--window must be positive, or 0 without --watch"))
 	}
@@ -64,15 +63,13 @@ func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) er
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
 	err = callmetrics.Watch(ctx, c.Client.Discovery().RESTClient(), o.window, o.watch, cmd.ErrOrStderr(), func(usages []*callmetrics.Usage, window time.Duration) error {
-		if o.output != "text" {
-			return cli.PrintAs(out, o.output, map[string]any{"seconds": window.Seconds(), "usages": usages})
+		if o.text.Format != "text" {
+			return cli.PrintAs(cmd.OutOrStdout(), o.text.Format, map[string]any{"seconds": window.Seconds(), "usages": usages})
 		}
-		if o.watch && cli.UseColor("auto", out) { // a terminal: overwrite the previous table
-			_, _ = io.WriteString(out, "\x1b[H\x1b[2J")
-		}
-		return callmetrics.Print(out, usages, window)
+		screen := o.text.Screen(cmd) // of the size that the terminal has now
+		screen.InPlace = o.watch
+		return callmetrics.Print(screen, usages, window)
 	})
 	if apierrors.IsForbidden(err) {
 		manifest.Note(cmd.ErrOrStderr(), "it takes a ClusterRole with nonResourceURLs: [/metrics] and verbs: [get]")

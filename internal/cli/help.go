@@ -5,12 +5,12 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
+
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 )
 
 const (
@@ -120,10 +120,8 @@ func flagGroups(cmd *cobra.Command) []titledFlags {
 // helpWidth is the maximum width of help lines.
 func helpWidth(out io.Writer) int {
 	const usual, widest = 100, 120
-	if file, ok := out.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			return min(width, widest)
-		}
+	if width, _ := terminal.Size(out); width > 0 {
+		return min(width, widest)
 	}
 	return usual
 }

@@ -12,7 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 )
 
 // ColorChoices are the values of a flag for color.
@@ -27,8 +28,33 @@ func UseColor(choice string, out io.Writer) bool {
 	case "never":
 		return false
 	}
-	file, ok := out.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+	return os.Getenv("NO_COLOR") == "" && terminal.Is(out)
+}
+
+// AddColorFlag adds --color; what is what it colors.
+func AddColorFlag(cmd *cobra.Command, color *string, what string) {
+	cmd.Flags().StringVar(color, "color", ColorChoices[0], "`when` to color "+what+": "+OneOf(ColorChoices))
+	CompleteChoices(cmd, "color", ColorChoices)
+}
+
+// A Text is the output of a command in one of several formats, of which the first is text for people.
+type Text struct{ Format, Color string }
+
+// AddFlags adds --output with the formats and, for the text, --color.
+func (t *Text) AddFlags(cmd *cobra.Command, formats []string) {
+	AddOutputFlag(cmd, &t.Format, formats)
+	AddFlagGroup(cmd, "Output", func() { AddColorFlag(cmd, &t.Color, "the text") })
+}
+
+// Validate checks the flags.
+func (t *Text) Validate(formats []string) error {
+	return errors.Join(Choice("output", t.Format, formats), Choice("color", t.Color, ColorChoices))
+}
+
+// Screen is where the text of a command is printed.
+func (t *Text) Screen(cmd *cobra.Command) *terminal.Screen {
+	out := cmd.OutOrStdout()
+	return terminal.NewScreen(out, UseColor(t.Color, out))
 }
 
 // Confirm asks a question that a line with "y" or "yes" affirms. Any other answer, and the

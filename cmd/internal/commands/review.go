@@ -120,7 +120,7 @@ func Review(of Reviewer) *cobra.Command {
 	cli.AddFlagGroup(cmd, "Output", func() {
 		flags.StringVarP(&o.output, "output", "o", review.OutputDiff,
 			"`format` of the output: what changed and why (diff), the resulting objects and their pods (yaml, json), the JSON Patch (patch), the AdmissionReview (review), or a report for CI ("+cli.OneOf(report.Formats)+")")
-		flags.StringVar(&o.color, "color", cli.ColorChoices[0], "`when` to color the diff: "+cli.OneOf(cli.ColorChoices))
+		cli.AddColorFlag(cmd, &o.color, "the diff")
 	})
 	_ = cmd.MarkFlagRequired("filename") // for completion; validate has the better message
 	cli.CompleteFiles(cmd, "filename", manifest.Extensions...)
@@ -128,7 +128,6 @@ func Review(of Reviewer) *cobra.Command {
 	cli.CompleteFiles(cmd, "old", manifest.Extensions...)
 	cli.CompleteChoices(cmd, "operation", reviewOperations)
 	cli.CompleteChoices(cmd, "output", review.Outputs)
-	cli.CompleteChoices(cmd, "color", cli.ColorChoices)
 	cli.CompleteChoices(cmd, "only", of.Names)
 	return cmd
 }

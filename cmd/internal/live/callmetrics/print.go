@@ -5,31 +5,37 @@ package callmetrics
 import (
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // Print prints a table. A window of 0 means since the start of the API server.
 func Print(out io.Writer, usages []*Usage, window time.Duration) error {
+	text := terminal.NewText(out)
+	line := func(format string, args ...any) { text.Line(0, terminal.Plain.Of(fmt.Sprintf(format, args...))) }
 	period := "since the API server started"
 	if window > 0 {
 		period = "within " + window.Round(time.Second).String()
 	}
 	if len(usages) == 0 {
-		_, err := fmt.Fprintf(out, "no webhook or policy was asked %s\n", period)
-		return err
+		line("no webhook or policy was asked %s", period)
+		return text.Flush()
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tKIND\tOPERATION\tCALLS\tP50\tP99\tWAITED\tREJECTED\tFAILED\tFAILED OPEN") // Flush returns the error
+	var rows [][]terminal.Span
 	row := func(u *Usage, name, kind, operation string) {
-		_, _ = fmt.Fprintln(table, strings.Join([]string{
-			name, kind, operation, count(u.Calls), Duration(u.P50), Duration(u.P99), Duration(u.Seconds), count(u.Rejected), count(u.Failed), count(u.FailedOpen),
-		}, "\t"))
+		rows = append(rows, []terminal.Span{
+			terminal.Plain.Of(name), terminal.Plain.Of(kind), terminal.Plain.Of(operation), terminal.Plain.Of(count(u.Calls)), terminal.Plain.Of(Duration(u.P50)),
+			terminal.Plain.Of(Duration(u.P99)), terminal.Plain.Of(Duration(u.Seconds)), counted(u.Rejected, terminal.Warn), counted(u.Failed, terminal.Bad), counted(u.FailedOpen, terminal.Bad),
+		})
 	}
+	var titles []terminal.Span
+	for _, title := range []string{"NAME", "KIND", "OPERATION", "CALLS", "P50", "P99", "WAITED", "REJECTED", "FAILED", "FAILED OPEN"} {
+		titles = append(titles, terminal.Heading.Of(title))
+	}
+	rows = append(rows, titles)
 	for _, u := range usages {
 		if len(u.Operations) == 1 {
 			row(u, manifest.PrintableLine(u.Name), manifest.PrintableLine(u.Kind), manifest.PrintableLine(u.Operations[0].Operation))
@@ -40,12 +46,18 @@ func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 			row(part, "", "", manifest.PrintableLine(part.Operation))
 		}
 	}
-	_, _ = fmt.Fprintf(table, "\n")
-	if err := table.Flush(); err != nil {
-		return err
+	text.Table(2, rows...)
+	line("")
+	line("%s, %s", cli.Count(len(usages), "webhook or policy", "webhooks and policies"), period)
+	return text.Flush()
+}
+
+// counted is a number in a style, if it is not 0.
+func counted(n float64, style terminal.Style) terminal.Span {
+	if n == 0 {
+		style = terminal.Plain
 	}
-	_, err := fmt.Fprintf(out, "%s, %s\n", cli.Count(len(usages), "webhook or policy", "webhooks and policies"), period)
-	return err
+	return style.Of(count(n))
 }
 
 func count(n float64) string { return fmt.Sprintf("%.0f", n) }

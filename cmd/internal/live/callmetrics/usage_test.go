@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 )
 
 // reading returns metrics of an API server with the given start time.
@@ -134,6 +136,16 @@ a.example.com  Mutating             20     200ms  1s   10s     0         0      
 `
 	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
+	}
+	out.Reset()
+	usages[0].Failed = 3
+	if err := Print(&terminal.Screen{Writer: &out, Width: 60, Height: 5, Color: true, InPlace: true}, usages, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"\x1b[H\x1b[1mNAME\x1b[0m", "\x1b[31m3\x1b[0m", "more lines: enlarge the terminal"} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("no %q on a terminal:\n%q", part, out.String())
+		}
 	}
 	out.Reset()
 	if err := Print(&out, nil, 10*time.Second); err != nil || out.String() != "no webhook or policy was asked within 10s\n" {

@@ -71,6 +71,7 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Equal(t, "testdata/explain.txt", text.String())
+	golden.Equal(t, "testdata/explainterminal.txt", onTerminal(t, e.PrintText))
 }
 
 // TestAnExplanationHasTheReasonsOfTheDecision: what is skipped or cannot work says why, without values.

@@ -10,53 +10,100 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
+// driftStyles are the styles of pods in a state, if there are any.
+var driftStyles = map[drift.State]terminal.Style{
+	drift.Current: terminal.Good, drift.Outdated: terminal.Warn, drift.Missing: terminal.Warn, drift.Missed: terminal.Bad, drift.Surplus: terminal.Warn,
+}
+
 // PrintText prints tables: of objects, of drifted workloads, and of exemptions.
 func (d *Drift) PrintText(out io.Writer) error {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
-	if len(d.PodDefaults) > 0 {
-		fmt.Fprint(w, "PODDEFAULT\tREVISION")
-		for _, state := range drift.States() {
-			fmt.Fprint(w, "\t", strings.ToUpper(string(state)))
+	text := terminal.NewText(out)
+	first := true
+	table := func(rows [][]terminal.Span) {
+		if len(rows) == 1 { // the headings
+			return
 		}
-		fmt.Fprintln(w)
+		if !first {
+			text.Line(0)
+		}
+		text.Table(3, rows...)
+		first = false
 	}
+	table(d.objectRows())
+	table(d.workloadRows())
+	table(d.exemptionRows())
+	return text.Flush()
+}
+
+// headings are the first row of a table.
+func headings(texts ...string) (row []terminal.Span) {
+	for _, text := range texts {
+		row = append(row, terminal.Heading.Of(text))
+	}
+	return row
+}
+
+// plainRow is a row of texts that others may have written.
+func plainRow(texts ...string) (row []terminal.Span) {
+	for _, text := range texts {
+		row = append(row, terminal.Plain.Of(manifest.PrintableLine(text)))
+	}
+	return row
+}
+
+func (d *Drift) objectRows() [][]terminal.Span {
+	titles := []string{"PODDEFAULT", "REVISION"}
+	for _, state := range drift.States() {
+		titles = append(titles, strings.ToUpper(string(state)))
+	}
+	rows := [][]terminal.Span{headings(titles...)}
 	for _, of := range d.PodDefaults {
 		revision := cmp.Or(of.Revision, "-")
 		if !of.Exists {
 			revision = "deleted"
 		}
-		fmt.Fprint(w, manifest.PrintableLine(of.Name), "\t", manifest.PrintableLine(revision))
+		row := plainRow(of.Name, revision)
 		for _, state := range drift.States() {
-			fmt.Fprint(w, "\t", of.Pods[state])
+			style := terminal.Quiet
+			if of.Pods[state] > 0 {
+				style = driftStyles[state]
+			}
+			row = append(row, style.Of(strconv.Itoa(of.Pods[state])))
 		}
-		fmt.Fprintln(w)
+		rows = append(rows, row)
 	}
-	if len(d.Workloads) > 0 {
-		fmt.Fprintln(w, "\nNAMESPACE\tWORKLOAD\tPODS\tDIFFERENCE")
-	}
+	return rows
+}
+
+func (d *Drift) workloadRows() [][]terminal.Span {
+	rows := [][]terminal.Span{headings("NAMESPACE", "WORKLOAD", "PODS", "DIFFERENCE")}
 	for i := range d.Workloads {
 		of := &d.Workloads[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", of.Namespace, manifest.PrintableLine(of.Title()), of.Pods, manifest.PrintableLine(of.difference()))
+		style := terminal.Plain
+		switch {
+		case len(of.Missed) > 0:
+			style = terminal.Bad
+		case of.Drifted > 0:
+			style = terminal.Warn
+		}
+		rows = append(rows, append(plainRow(of.Namespace, of.Title(), strconv.Itoa(of.Pods)), style.Of(manifest.PrintableLine(of.difference()))))
 	}
-	if len(d.Exemptions) > 0 {
-		fmt.Fprintln(w, "\nNAMESPACE\tEXEMPTION\tWORKLOADS\tPODS\tUNTIL\tFROM\tREASON")
-	}
+	return rows
+}
+
+func (d *Drift) exemptionRows() [][]terminal.Span {
+	rows := [][]terminal.Span{headings("NAMESPACE", "EXEMPTION", "WORKLOADS", "PODS", "UNTIL", "FROM", "REASON")}
 	for _, e := range d.Exemptions {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", e.Namespace, manifest.PrintableLine(e.Name), manifest.PrintableLine(strings.Join(e.Workloads, ",")), e.Pods, e.Until.Format(time.RFC3339), manifest.PrintableLine(strings.Join(e.Objects, ",")), manifest.PrintableLine(e.Reason))
+		rows = append(rows, plainRow(e.Namespace, e.Name, strings.Join(e.Workloads, ","), strconv.Itoa(e.Pods), e.Until.Format(time.RFC3339), strings.Join(e.Objects, ","), e.Reason))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return rows
 }
 
 // difference describes what differs: "PodDefault a/b: 2 outdated, 1 missing".

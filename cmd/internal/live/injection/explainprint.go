@@ -4,11 +4,11 @@ package injection
 
 import (
 	"io"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -34,11 +34,9 @@ func (e *Explanation) PrintAs(out io.Writer, format string) error {
 
 // PrintText prints the explanation as text.
 func (e *Explanation) PrintText(out io.Writer) error {
-	var text strings.Builder
-	line := func(format string, args ...any) {
-		text.WriteString(manifest.Sprintf(format, args...) + "\n")
-	}
-	line("%s, in the namespace %s", e.Object, e.Namespace)
+	text := terminal.NewText(out)
+	line := func(format string, args ...any) { text.Line(0, terminal.Plain.Of(manifest.Sprintf(format, args...))) }
+	text.Line(0, terminal.Heading.Of(manifest.Sprintf("%s", e.Object)), terminal.Plain.Of(manifest.Sprintf(", in the namespace %s", e.Namespace)))
 	if e.Basis != "" {
 		line("What each one adds is computed from %s.", e.Basis)
 	}
@@ -50,42 +48,51 @@ func (e *Explanation) PrintText(out io.Writer) error {
 	}
 	list := func(title string, all []explained) {
 		if len(all) > 0 {
-			line("\n%s:", title)
+			text.Line(0, terminal.Heading.Of("\n"+title+":"))
 		}
-		for _, m := range all {
-			state := "applied"
-			if !m.Applied {
-				state = "not applied"
-			}
-			if m.Detail != "" {
-				state += ", " + m.Detail
-			}
-			line("  %s: %s", m.Name, state)
-			for _, added := range m.Adds {
-				line("    + %s", added)
-			}
+		for i := range all {
+			all[i].print(text)
 		}
 	}
 	list("Matching", e.Matching)
 	list("Decided when the pod was created, and not for it now", e.Carried)
 	if len(e.NotMatching) > 0 {
-		line("\nNot matching:")
+		text.Line(0, terminal.Heading.Of("\nNot matching:"))
 	}
 	for _, m := range e.NotMatching {
-		line("  %s: %s", m.Name, m.Reason)
+		text.Line(0, terminal.Plain.Of(manifest.Sprintf("  %s: ", m.Name)), terminal.Quiet.Of(manifest.Sprintf("%s", m.Reason)))
 	}
 	if e.Datasets != nil {
 		e.Datasets.Print(line)
 	}
+	marked := func(style terminal.Style, word, message string) {
+		text.Line(0, style.Of("\n"+word+": "), terminal.Plain.Of(manifest.Sprintf("%s", message)))
+	}
 	if e.Denied != "" {
-		line("\nDenied: %s", e.Denied)
+		marked(terminal.Bad, "Denied", e.Denied)
 	}
 	if e.Unknown != "" {
-		line("\nUnknown: %v: %s", errUnknown, e.Unknown)
+		marked(terminal.Warn, "Unknown", errUnknown.Error()+": "+e.Unknown)
 	}
 	for _, warning := range e.Warnings {
-		line("\nWarning: %s", warning)
+		marked(terminal.Warn, "Warning", warning)
 	}
-	_, err := io.WriteString(out, text.String()+"\n")
-	return err
+	line("")
+	return text.Flush()
+}
+
+// print prints an object that applies, and what it adds.
+func (m *explained) print(text *terminal.Text) {
+	state := terminal.Good.Of("applied")
+	if !m.Applied {
+		state = terminal.Warn.Of("not applied")
+	}
+	detail := ""
+	if m.Detail != "" {
+		detail = ", " + m.Detail
+	}
+	text.Line(0, terminal.Plain.Of(manifest.Sprintf("  %s: ", m.Name)), state, terminal.Plain.Of(manifest.Sprintf("%s", detail)))
+	for _, added := range m.Adds {
+		text.Line(0, terminal.Good.Of("    + "), terminal.Plain.Of(manifest.Sprintf("%s", added)))
+	}
 }

@@ -23,8 +23,10 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 const onPods = "matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [pods]}]}"
@@ -217,6 +219,11 @@ func TestReinvocationIsThatOfTheAPIServer(t *testing.T) {
 	if err := got.PrintText(&text, "CREATE pods", false); err != nil || !strings.Contains(text.String(), `+ metadata.labels.set = "x"   # somebody`) {
 		t.Errorf("%v\n%s", err, text.String())
 	}
+	text.Reset()
+	if err := got.PrintText(&terminal.Screen{Writer: &text, Width: 60, Color: true}, "CREATE pods", false); err != nil {
+		t.Fatal(err)
+	}
+	golden.Equal(t, "testdata/terminal.txt", strings.ReplaceAll(text.String(), "\x1b", "^"))
 }
 
 // Two webhooks that undo each other, and policies, end after one reinvocation.

@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -38,11 +39,13 @@ const notEvaluated = "kube-apiserver's other plugins, such as NodeRestriction, S
 // PrintText prints a result as text. Steps that a match condition excludes are only counted, unless all is
 // set.
 func (r *Result) PrintText(out io.Writer, title string, all bool) error {
-	var text strings.Builder
-	line := func(format string, args ...any) {
-		text.WriteString(manifest.Sprintf(format, args...) + "\n")
+	text := terminal.NewText(out)
+	line := func(format string, args ...any) { text.Line(0, terminal.Plain.Of(manifest.Sprintf(format, args...))) }
+	marked := func(style terminal.Style, word, message string) {
+		text.Line(0, style.Of(word+": "), terminal.Plain.Of(manifest.Sprintf("%s", message)))
 	}
-	line("%s: %s", title, r.verdict())
+	verdict, style := r.verdict()
+	text.Line(0, terminal.Heading.Of(manifest.Sprintf("%s", title)), terminal.Plain.Of(": "), style.Of(verdict))
 	number, skipped, heading := 0, 0, ""
 	for _, s := range r.Steps {
 		if s.Outcome == Skipped && !all {
@@ -51,18 +54,10 @@ func (r *Result) PrintText(out io.Writer, title string, all bool) error {
 		}
 		if h := s.heading(); h != heading {
 			heading = h
-			line("\n%s:", h)
+			text.Line(0, terminal.Heading.Of(manifest.Sprintf("\n%s:", h)))
 		}
 		number++
-		line("%4d  %-9s  %s", number, s.Outcome, s.title())
-		for _, message := range s.Messages {
-			for one := range strings.SplitSeq(message, "\n") {
-				line("                 %s", one)
-			}
-		}
-		for _, change := range s.Changes {
-			line("                 %s", change.describe())
-		}
+		s.print(text, number)
 	}
 	if len(r.Steps) == 0 {
 		line("\nNo policy or webhook is for it.")
@@ -70,12 +65,12 @@ func (r *Result) PrintText(out io.Writer, title string, all bool) error {
 	if skipped > 0 {
 		line("%6d skipped: --show-excluded says why", skipped)
 	}
-	text.WriteString("\n")
+	line("")
 	if r.Denied != nil {
-		line("refused: %s", r.Denied.Message)
+		marked(terminal.Bad, "refused", r.Denied.Message)
 	}
 	for _, warning := range r.Warnings {
-		line("warning: %s", warning)
+		marked(terminal.Warn, "warning", warning)
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.AuditAnnotations)) {
 		if !strings.Contains(key, "webhook.admission.k8s.io/") { // the API server's own record of webhooks
@@ -83,31 +78,56 @@ func (r *Result) PrintText(out io.Writer, title string, all bool) error {
 		}
 	}
 	for _, unknown := range r.Unknown {
-		line("not known: %s", unknown)
+		marked(terminal.Warn, "not known", unknown)
 	}
 	for _, note := range r.Notes {
 		line("note: %s", note)
 	}
 	if !r.Asked {
-		line("not evaluated: %s", notEvaluated)
+		text.Line(0, terminal.Quiet.Of("not evaluated: "+notEvaluated))
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return text.Flush()
 }
 
+// outcomeStyles are the styles of outcomes that people look for.
+var outcomeStyles = map[Outcome]terminal.Style{
+	Unchanged: terminal.Quiet, Skipped: terminal.Quiet, Changed: terminal.Note, Allowed: terminal.Good, Warned: terminal.Warn, Audited: terminal.Warn,
+	Unknown: terminal.Warn, Ignored: terminal.Warn, Denied: terminal.Bad, Failed: terminal.Bad,
+}
+
+// print prints a step with its messages and changes.
+func (s *Step) print(text *terminal.Text, number int) {
+	const hang = 17 // the column of the name
+	outcome := manifest.Sprintf("%-9s", s.Outcome)
+	text.Line(hang, terminal.Plain.Of(manifest.Sprintf("%4d  ", number)), outcomeStyles[s.Outcome].Of(outcome), terminal.Plain.Of(manifest.Sprintf("  %s", s.title())))
+	below := strings.Repeat(" ", hang)
+	for _, message := range s.Messages {
+		for one := range strings.SplitSeq(message, "\n") {
+			text.Line(0, terminal.Plain.Of(manifest.Sprintf("%s%s", below, one)))
+		}
+	}
+	for _, change := range s.Changes {
+		what, origin := change.describe()
+		text.Line(0, terminal.Plain.Of(below), changeStyles[what[:1]].Of(manifest.Sprintf("%s", what)), terminal.Quiet.Of(manifest.Sprintf("%s", origin)))
+	}
+}
+
+// changeStyles are the styles of changes by their first character, as in a diff.
+var changeStyles = map[string]terminal.Style{"+": terminal.Good, "-": terminal.Bad, "~": terminal.Note}
+
 // verdict says what the API server would do.
-func (r *Result) verdict() string {
-	verdict := "allowed"
+func (r *Result) verdict() (verdict string, style terminal.Style) {
+	verdict, style = "allowed", terminal.Good
 	switch {
 	case r.Denied != nil:
-		verdict = "refused"
+		verdict, style = "refused", terminal.Bad
 	case len(r.Changes) > 0:
 		verdict = "allowed, changed"
 	}
 	if len(r.Unknown) > 0 {
-		verdict += ", as far as is known"
+		verdict, style = verdict+", as far as is known", terminal.Warn
 	}
-	return verdict
+	return verdict, style
 }
 
 func (s *Step) heading() string {
@@ -130,10 +150,9 @@ func (s *Step) title() string {
 	return s.Name + " (parameter " + s.Param + ")"
 }
 
-// describe describes a change, with its origin.
-func (change *Change) describe() string {
+// describe describes a change, and its origin if that is known.
+func (change *Change) describe() (text, origin string) {
 	path := manifest.FieldPath(jsontext.Pointer(change.Path))
-	var text string
 	switch change.Op {
 	case jsonpatch.Remove:
 		text = "- " + path
@@ -145,9 +164,9 @@ func (change *Change) describe() string {
 		text = "~ " + path + " from " + manifest.FieldPath(jsontext.Pointer(change.From))
 	}
 	if change.Origin != "" {
-		text += "   # " + change.Origin
+		origin = "   # " + change.Origin
 	}
-	return text
+	return text, origin
 }
 
 // The rule IDs of a report.

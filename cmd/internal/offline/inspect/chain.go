@@ -22,6 +22,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -249,16 +250,17 @@ var phaseTitles = map[lint.Phase]string{
 // PrintText prints the chain as text. It only counts entries that are not called, unless all is
 // set.
 func (r *Chain) PrintText(out io.Writer, all bool) error {
-	var text strings.Builder
+	text := terminal.NewText(out)
+	line := func(format string, args ...any) { text.Line(0, terminal.Plain.Of(fmt.Sprintf(format, args...))) }
 	name := r.Resource
 	if r.Subresource != "" {
 		name += "/" + r.Subresource
 	}
-	fmt.Fprintf(&text, "%s %s", r.Operation, manifest.PrintableLine(name))
+	title := r.Operation + " " + manifest.PrintableLine(name)
 	if r.Namespace != "" {
-		fmt.Fprintf(&text, " in namespace %s", manifest.PrintableLine(r.Namespace))
+		title += " in namespace " + manifest.PrintableLine(r.Namespace)
 	}
-	text.WriteString("\n")
+	text.Line(0, terminal.Heading.Of(title))
 	number, left := 0, 0
 	var again []string
 	worst := int32(0)
@@ -273,7 +275,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 				continue
 			}
 			if !titled {
-				fmt.Fprintf(&text, "\n%s:\n", phaseTitles[phase])
+				text.Line(0, terminal.Heading.Of("\n"+phaseTitles[phase]+":"))
 				titled = true
 			}
 			position := "-"
@@ -289,28 +291,35 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 					again = append(again, position)
 				}
 			}
-			fmt.Fprintf(&text, "%4s  %-8s%s  %s\n", position, link.Answer, manifest.PrintableLine(link.Name), manifest.PrintableLine(describe(link)))
-			fmt.Fprintf(&text, "              %s\n", manifest.Printable(cli.OneLine(link.Why)))
+			printLink(text, position, &link)
 		}
 		worst += longest
 	}
 	if number == 0 {
-		text.WriteString("\nNobody is asked.\n")
+		line("\nNobody is asked.")
 	}
 	if len(again) > 0 {
-		fmt.Fprintf(&text, "\nOnce more, if another one has changed the object after it: %s\n", strings.Join(again, ", "))
+		line("\nOnce more, if another one has changed the object after it: %s", strings.Join(again, ", "))
 	}
 	if worst > 0 {
-		fmt.Fprintf(&text, "\nIf no server answers, this takes up to %d s.\n", worst)
+		line("\nIf no server answers, this takes up to %d s.", worst)
 	}
 	if left > 0 {
-		fmt.Fprintf(&text, "%s not asked: --show-excluded says why.\n", cli.Count(left, "is", "are"))
+		line("%s not asked: --show-excluded says why.", cli.Count(left, "is", "are"))
 	}
-	for _, line := range skippedLines(r.Unread) {
-		fmt.Fprintf(&text, "not known: %s\n", manifest.PrintableLine(line))
+	for _, unread := range skippedLines(r.Unread) {
+		text.Line(0, terminal.Warn.Of("not known: "), terminal.Plain.Of(manifest.PrintableLine(unread)))
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return text.Flush()
+}
+
+// printLink prints a webhook or policy, and below it why it is asked or not.
+func printLink(text *terminal.Text, position string, link *lint.Link) {
+	const hang = 14 // the column of the name
+	style := map[lint.Answer]terminal.Style{lint.Out: terminal.Quiet, lint.Maybe: terminal.Warn}[link.Answer]
+	text.Line(hang, terminal.Plain.Of(fmt.Sprintf("%4s  ", position)), style.Of(fmt.Sprintf("%-8s", link.Answer)),
+		terminal.Heading.Of(manifest.PrintableLine(link.Name)), terminal.Plain.Of("  "+manifest.PrintableLine(describe(*link))))
+	text.Line(hang, terminal.Quiet.Of(strings.Repeat(" ", hang)+manifest.Printable(cli.OneLine(link.Why))))
 }
 
 // describe returns the failure policy, the timeout and other details of a link.
