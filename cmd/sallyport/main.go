@@ -10,7 +10,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -35,7 +38,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // runAs is run for a program of the given name.
 func runAs(ctx context.Context, title string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	progress := terminal.NewProgress(stderr)
+	defer progress.Stop()
+	ctx, stdout, stderr = progress.With(ctx), progress.Before(stdout), progress.Before(stderr)
 	cmd := newCommand()
+	cmd.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		if output := cmd.Flags().Lookup("output"); output != nil && output.Value.String() != output.DefValue {
+			progress.Stop() // its reader is a program
+		}
+	}
 	setTitle(cmd, title)
 	cmd.SetArgs(args)
 	cmd.SetIn(stdin)

@@ -90,6 +90,7 @@ func (f *Flags) ClientConfig() (*rest.Config, error) {
 	}
 	config.UserAgent = f.UserAgent
 	config.QPS, config.Burst = 50, 100
+	config.Wrap(reporting)
 	return config, nil
 }
 

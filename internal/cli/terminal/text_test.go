@@ -132,7 +132,7 @@ func TestOutputsThatAreNoTerminals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() { _ = file.Close() })
 	for _, out := range []interface {
 		Write([]byte) (int, error)
 	}{file, &strings.Builder{}} {

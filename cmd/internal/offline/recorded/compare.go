@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -148,6 +149,7 @@ type comparison struct {
 // run replays the record with the webhooks now, and compares with the recorded decision or with that of
 // the webhooks before.
 func (r *comparison) run(ctx context.Context, decided bool, before, now []admission.Webhook) {
+	terminal.Waiting(ctx, "replaying requests")
 	was := r.record.Was
 	if decided {
 		was = decide(ctx, r.record, before)

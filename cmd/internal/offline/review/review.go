@@ -28,6 +28,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -259,6 +260,7 @@ func (r *reviewing) inNoNamespace(req *admissionv1.AdmissionRequest) bool {
 // review reviews one object from a file and the pods that it creates. The error lists what
 // could not be reviewed.
 func (r *reviewing) review(ctx context.Context, o *manifest.Object) error {
+	terminal.Waiting(ctx, "reviewing objects")
 	q, err := r.question(o)
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/served"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
+	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 )
 
 // Options select the cases and how to run them.
@@ -83,6 +84,7 @@ func Run(ctx context.Context, cases []*Case, o Options, done func(*Result)) {
 	go func() {
 		for i, c := range cases {
 			running.Go(func() error {
+				terminal.Waiting(ctx, "running cases")
 				results[i] <- c.run(ctx, &configs, o)
 				return nil
 			})
