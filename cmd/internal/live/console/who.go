@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/references"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -25,7 +26,7 @@ func showWho(ctx context.Context, v *visit) (templ.Component, error) {
 	if kind == "" {
 		return whoPage(v, nil, false), nil
 	}
-	if !slices.Contains(injection.ReferenceKinds, kind) {
+	if !slices.Contains(references.Kinds, kind) {
 		return nil, fmt.Errorf("%w: the kind is %q: choose one of the list", errBadInput, manifest.Printable(kind))
 	}
 	what := "list PodDefaults of all namespaces. The search is in " + v.cluster.Namespace + ": choose another one"

@@ -4,23 +4,18 @@ package injection
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/owners"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/restart"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
-	"github.com/sallyport-io/sallyport/internal/kube/manifest"
-	"github.com/sallyport-io/sallyport/internal/kube/workload"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -68,7 +63,7 @@ type DriftedWorkload struct {
 	// controller, Jobs, and kinds of others. A custom kind may own several.
 	Restart []string `json:"restart,omitempty"`
 
-	targets []target
+	targets []owners.Target
 }
 
 // Title names the workload as in kubectl.
@@ -85,7 +80,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	if err != nil {
 		return nil, err
 	}
-	report, workloads := drift.NewReport(), &owners{fleet: f, namespace: namespace, kinds: map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta{}}
+	report, workloads := drift.NewReport(), owners.New(c, namespace, notes)
 	found := map[types.NamespacedName]*DriftedWorkload{} // the name has the kind
 	exempted := map[*exempt.Exemption]int{}              // pods
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
@@ -103,14 +98,14 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 		for _, by := range exemptedBy(findings) {
 			exempted[by]++
 		}
-		top, lowest, err := workloads.of(ctx, pod)
+		top, lowest, err := workloads.Of(ctx, pod)
 		if err != nil {
 			return err
 		}
-		key := types.NamespacedName{Namespace: pod.Namespace, Name: top.kind + "/" + top.name}
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: top.Kind + "/" + top.Name}
 		w := found[key]
 		if w == nil {
-			w = &DriftedWorkload{Namespace: pod.Namespace, Kind: top.kind, Name: top.name, PodDefaults: map[string]map[drift.State]int{}}
+			w = &DriftedWorkload{Namespace: pod.Namespace, Kind: top.Kind, Name: top.Name, PodDefaults: map[string]map[drift.State]int{}}
 			found[key] = w
 		}
 		w.add(pod.Name, findings, lowest)
@@ -146,7 +141,7 @@ func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*Default
 }
 
 // add counts a pod.
-func (w *DriftedWorkload) add(pod string, findings []drift.Finding, lowest target) {
+func (w *DriftedWorkload) add(pod string, findings []drift.Finding, lowest owners.Target) {
 	w.Pods++
 	drifted := false
 	for _, f := range findings {
@@ -164,9 +159,9 @@ func (w *DriftedWorkload) add(pod string, findings []drift.Finding, lowest targe
 	}
 	if drifted {
 		w.Drifted++
-		if lowest.kind != "" && !slices.Contains(w.targets, lowest) {
+		if lowest.Kind != "" && !slices.Contains(w.targets, lowest) {
 			w.targets = append(w.targets, lowest)
-			w.Restart = append(w.Restart, strings.ToLower(lowest.kind)+"/"+lowest.name)
+			w.Restart = append(w.Restart, strings.ToLower(lowest.Kind)+"/"+lowest.Name)
 		}
 	}
 }
@@ -199,7 +194,7 @@ func (d *Drift) Restartable() []restart.Workload {
 	var out []restart.Workload
 	for _, w := range d.Workloads {
 		for _, t := range w.targets {
-			out = append(out, restart.Workload{Namespace: w.Namespace, Kind: t.kind, Name: t.name})
+			out = append(out, restart.Workload{Namespace: w.Namespace, Kind: t.Kind, Name: t.Name})
 		}
 	}
 	return out
@@ -214,73 +209,4 @@ func (d *Drift) NotRestartable() (others []string) {
 		}
 	}
 	return others
-}
-
-// A target is an object by kind and name.
-type target struct{ kind, name string }
-
-// restartableKinds are the kinds that can be restarted.
-var restartableKinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
-
-// owners finds the workloads of pods. It lists each kind of owner once.
-type owners struct {
-	*fleet
-	namespace string
-	kinds     map[schema.GroupVersionKind]map[types.UID]*metav1.ObjectMeta
-}
-
-// maxOwners limits the owners above a pod.
-const maxOwners = 10
-
-// of returns the topmost controller of a pod that is known, and the lowest one that can be
-// restarted.
-func (o *owners) of(ctx context.Context, pod *metav1.ObjectMeta) (top, lowest target, err error) {
-	top = target{"Pod", pod.Name}
-	object := pod
-	for range maxOwners {
-		ref := metav1.GetControllerOf(object)
-		if ref == nil {
-			break
-		}
-		top = target{ref.Kind, ref.Name}
-		gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-		if lowest.kind == "" && gvk.Group == appsv1.GroupName && slices.Contains(restartableKinds, ref.Kind) {
-			lowest = top
-		}
-		known, err := o.read(ctx, gvk)
-		if err != nil {
-			return top, lowest, err
-		}
-		if object = known[ref.UID]; object == nil {
-			break
-		}
-	}
-	return top, lowest, nil
-}
-
-// read returns the objects of a kind of Kubernetes by UID, none for others.
-func (o *owners) read(ctx context.Context, gvk schema.GroupVersionKind) (map[types.UID]*metav1.ObjectMeta, error) {
-	if known, read := o.kinds[gvk]; read {
-		return known, nil
-	}
-	known := map[types.UID]*metav1.ObjectMeta{}
-	o.kinds[gvk] = known
-	i := slices.IndexFunc(workload.Kinds(), func(k workload.Kind) bool {
-		return k.BuiltIn() && k.Name == gvk.Kind && k.GroupVersion == gvk.GroupVersion().String()
-	})
-	if i < 0 {
-		return known, nil
-	}
-	kind := workload.Kinds()[i]
-	err := o.each(ctx, kind.Path(o.namespace), "", func(object *metav1.ObjectMeta) error {
-		known[object.UID] = &metav1.ObjectMeta{OwnerReferences: object.OwnerReferences}
-		return nil
-	})
-	switch {
-	case apierrors.IsForbidden(err):
-		manifest.Note(o.notes, "note: you may not list %s: pods are counted for their %s, not for the owners of these", kind.Resource, kind.Resource)
-	case err != nil:
-		return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
-	}
-	return known, nil
 }

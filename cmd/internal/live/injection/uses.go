@@ -6,33 +6,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/references"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
-	"github.com/sallyport-io/sallyport/jsonpatch"
 )
-
-// The kinds of what PodDefaults bring to pods.
-const (
-	Secret         = "Secret"
-	ConfigMap      = "ConfigMap"
-	Image          = "Image"
-	ServiceAccount = "ServiceAccount"
-	Volume         = "Volume"
-)
-
-// ReferenceKinds are all of them.
-var ReferenceKinds = []string{Secret, ConfigMap, Image, ServiceAccount, Volume}
 
 // A Bringer is a PodDefault or ClusterPodDefault that brings something to pods.
 type Bringer struct {
@@ -69,7 +52,7 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 		return nil, err
 	}
 	for _, o := range append(more, objects...) {
-		if places := referencesIn(o.Raw, kind, text); len(places) > 0 {
+		if places := references.In(o.Raw, kind, text); len(places) > 0 {
 			found = append(found, &Bringer{Object: o, Places: places})
 		}
 	}
@@ -103,59 +86,4 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 		err = nil
 	}
 	return found, err
-}
-
-// referencesIn returns the places in the spec of a PodDefault that refer to something of a kind
-// whose name contains text.
-func referencesIn(raw jsontext.Value, kind, text string) []string {
-	var body struct {
-		Spec any `json:"spec"`
-	}
-	if json.Unmarshal(raw, &body) != nil {
-		return nil
-	}
-	var places []string
-	var walk func(value any, tokens []string)
-	walk = func(value any, tokens []string) {
-		if name, ok := value.(string); ok && strings.Contains(name, text) && kindAt(tokens) == kind {
-			places = append(places, fmt.Sprintf("%s: %s", workload.Place(raw, jsonpatch.Pointer(tokens...)), name))
-		}
-		switch value := value.(type) {
-		case []any:
-			for i, element := range value {
-				walk(element, append(slices.Clip(tokens), fmt.Sprint(i)))
-			}
-		case map[string]any:
-			for _, name := range slices.Sorted(maps.Keys(value)) {
-				walk(value[name], append(slices.Clip(tokens), name))
-			}
-		}
-	}
-	walk(body.Spec, []string{"spec"})
-	return places
-}
-
-// kindAt returns what the text at a place in the spec of a PodDefault names, or "". The fields are
-// those of k8s.io/api/core/v1.
-func kindAt(tokens []string) string {
-	field, parent, list := tokens[len(tokens)-1], "", ""
-	if len(tokens) > 2 {
-		parent, list = tokens[len(tokens)-2], tokens[len(tokens)-3]
-	}
-	switch {
-	case slices.Contains([]string{"labels", "annotations", "nodeSelector", "matchLabels", "options"}, parent):
-		return "" // the names of members are the author's
-	case field == "secretName",
-		field == "name" && (strings.HasSuffix(parent, "ecretRef") || parent == "secretKeyRef" || parent == "secret" || list == "imagePullSecrets"):
-		return Secret
-	case field == "name" && (parent == "configMap" || parent == "configMapRef" || parent == "configMapKeyRef"):
-		return ConfigMap
-	case field == "image", field == "reference" && parent == "image":
-		return Image
-	case field == "serviceAccountName":
-		return ServiceAccount
-	case field == "name" && list == "volumes", field == "claimName":
-		return Volume
-	}
-	return ""
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package references
 
 import (
 	"encoding/json"
@@ -34,7 +34,7 @@ func TestEachReferenceOfAPodDefaultIsFound(t *testing.T) {
 		{Volume, "data", []string{"spec.volumes[data].name: data", "spec.volumes[data].persistentVolumeClaim.claimName: data-claim"}},
 		{Secret, "none", nil},
 	} {
-		if diff := cmp.Diff(tc.want, referencesIn([]byte(everyReference), tc.kind, tc.text)); diff != "" {
+		if diff := cmp.Diff(tc.want, In([]byte(everyReference), tc.kind, tc.text)); diff != "" {
 			t.Errorf("%s %s: %s", tc.kind, tc.text, diff)
 		}
 	}
@@ -46,8 +46,8 @@ func FuzzReferences(f *testing.F) {
 		if !json.Valid([]byte(raw)) {
 			return
 		}
-		for _, kind := range ReferenceKinds {
-			found, all := referencesIn([]byte(raw), kind, text), referencesIn([]byte(raw), kind, "")
+		for _, kind := range Kinds {
+			found, all := In([]byte(raw), kind, text), In([]byte(raw), kind, "")
 			for _, place := range found {
 				if !strings.Contains(place, text) || !slices.Contains(all, place) {
 					t.Errorf("%s %q: %s, of %q", kind, text, place, all)
