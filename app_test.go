@@ -27,7 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
 

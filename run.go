@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/events"
 	controllermetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // Run runs the application until ctx ends and all calls are answered. It answers reviews as

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/conversion"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 )
 
 func TestStorageMigrationIsChecked(t *testing.T) {

@@ -5,13 +5,14 @@ package admission_test
 import (
 	"context"
 	"fmt"
+	"io"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/registration"
 )
 
 // check finds nothing wrong.
@@ -70,13 +71,22 @@ func ExampleWebhook_allowWedge() {
 	nodes := corev1.SchemeGroupVersion.WithResource("nodes")
 	webhook := admission.Validating("check.nodes.example.com", admission.Rules(nodes, "UPDATE"), admission.Validate(
 		func(context.Context, *corev1.Node) error { return nil }))
-	config := registration.Config{Name: "nodes", Endpoint: registration.Endpoint{URL: "https://webhooks.example.com"}}
+	problem := func(webhook admission.Webhook) error {
+		app, err := sallyport.New("nodes", sallyport.WithWebhooks(webhook))
+		if err != nil {
+			return err
+		}
+		manifests := app.Command()
+		manifests.SetArgs([]string{"manifests", "--part", "configurations", "--url", "https://webhooks.example.com", "--registration", "None",
+			"--certificate-source", "Files", "--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"})
+		manifests.SetOut(io.Discard)
+		manifests.SetErr(io.Discard)
+		return manifests.Execute()
+	}
 
-	_, err := registration.Manifests(config, []admission.Webhook{webhook}, nil)
-	fmt.Println(err != nil)
+	fmt.Println(problem(webhook) != nil)
 	webhook.AllowWedge = "kubelets update the status, which is another resource"
-	_, err = registration.Manifests(config, []admission.Webhook{webhook}, nil)
-	fmt.Println(err)
+	fmt.Println(problem(webhook))
 	// Output:
 	// true
 	// <nil>

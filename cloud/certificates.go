@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // certificateSource returns the source of the certificate that the flags select:

@@ -15,7 +15,7 @@ import (
 	"k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 type cliflagFlag = pflag.Flag

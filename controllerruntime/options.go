@@ -20,6 +20,7 @@ import (
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	internalcertificate "github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/serving"
 	"github.com/sallyport-io/sallyport/serving/certificate"
@@ -70,7 +71,7 @@ type plan struct {
 	disabled bool // by a negative port
 	serving  serving.Options
 	source   certificate.Source // nil if files or TLSOpts provide the certificate
-	files    certificate.FilesOptions
+	files    internalcertificate.FilesOptions
 	clientCA string // file; empty means that client certificates are not looked at
 }
 
@@ -106,7 +107,7 @@ func (o Options) plan() (plan, error) {
 	if directory == "" {
 		directory = filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
 	}
-	p.files = certificate.FilesOptions{
+	p.files = internalcertificate.FilesOptions{
 		CertFile: filepath.Join(directory, orElse(o.CertName, "tls.crt")),
 		KeyFile:  filepath.Join(directory, orElse(o.KeyName, "tls.key")),
 		Logger:   p.serving.Logger,

@@ -37,9 +37,9 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/sallyport-io/sallyport/controllerruntime"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 func TestMain(m *testing.M) {

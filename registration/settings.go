@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package registration has the settings of who makes the API server call the webhooks of an application, and when.
+// An application registers its webhooks itself, its command manifests prints the configurations, and uninstall removes them.
+//
+// Experimental: only the types that the stable core names keep their promise, see docs/compatibility.md.
 package registration
 
 import (
@@ -14,10 +18,10 @@ import (
 type Mode string
 
 const (
-	// ModeAPI means that a [Keeper] writes them.
+	// ModeAPI means that the server writes them.
 	ModeAPI Mode = "API"
-	// ModeManifest means that a [Files] writes them, for kube-apiserver on the same
-	// host.
+	// ModeManifest means that the server writes files with them, for kube-apiserver on the
+	// same host.
 	ModeManifest Mode = "Manifest"
 	// ModeNone means that the server does not write them; they are applied from the output
 	// of `sallyport manifests`, for example.
@@ -111,4 +115,15 @@ type LeaderElectionSettings struct {
 	// retryPeriod is the time between two attempts to acquire or renew the lease. Default
 	// 2s.
 	RetryPeriod time.Duration `json:"retryPeriod"`
+}
+
+// Service references a Kubernetes Service. The serving certificate must have the subject
+// alternative name <Name>.<Namespace>.svc.
+type Service struct {
+	// namespace is the namespace of the Service.
+	Namespace string `json:"namespace"`
+	// name is the name of the Service.
+	Name string `json:"name"`
+	// port is the port of the Service, not of the container. 0 means 443.
+	Port int32 `json:"port,omitzero"`
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 const (

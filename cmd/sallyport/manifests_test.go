@@ -18,9 +18,9 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/config/crd"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 const service = "sallyport-system/webhooks"

@@ -14,9 +14,9 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/conversion"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
-	"github.com/sallyport-io/sallyport/registration"
 )
 
 // Config is the configuration of registration. The settings must be valid.

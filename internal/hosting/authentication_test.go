@@ -5,8 +5,8 @@ package hosting
 import (
 	"testing"
 
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 func TestNobodyKnowsPrivatePathsOfAServerAlone(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // OpenCertificate creates the source of a certificate. Base

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // ParseService reads "namespace/name" or "namespace/name:port". A missing namespace is for

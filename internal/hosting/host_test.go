@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // journal records events in order.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/kube/privatepath"
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // PrivatePaths configures whether an unguessable segment is appended to the registered paths.

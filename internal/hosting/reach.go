@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // reachLimit is how long a server waits for its Service. A server that cannot reach it, for

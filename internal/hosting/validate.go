@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting/logging"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
-	"github.com/sallyport-io/sallyport/registration"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // The values of settings.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // conversionCallTimeout limits a single call about a definition.

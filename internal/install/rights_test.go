@@ -8,10 +8,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 func TestRightsForTheLeaseOfComponents(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
 	"github.com/sallyport-io/sallyport/internal/install/authority"
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // Uninstall removes what a server has registered.

@@ -47,7 +47,7 @@ var (
 	}
 	// raced are the packages that `make test` tries under the race detector, but for those whose tests need
 	// what takes long to compile a second time: a client of an API server, CEL, gRPC.
-	raced = []string{"./admission", "./conversion", "./jsonpatch", "./serving", "./serving/certificate", "./internal/...", "./cmd/internal/..."}
+	raced = []string{"./admission", "./conversion", "./jsonpatch", "./serving", "./internal/...", "./cmd/internal/..."}
 	heavy = []string{
 		"k8s.io/client-go/kubernetes", "k8s.io/client-go/tools/cache", "k8s.io/apiserver/pkg/server",
 		"sigs.k8s.io/controller-runtime/pkg/client", "github.com/google/cel-go/cel", "google.golang.org/grpc",

@@ -20,7 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/status"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/usage"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 const podDefaultName = "poddefault"

@@ -26,7 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/hosting"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // Guard selects what happens to pods during an outage: a policy rejects pods that a

@@ -23,7 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-	registrations "github.com/sallyport-io/sallyport/registration"
+	registrations "github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // backstopSizes are how many PodDefaults the index holds; 0 means that there is no policy.

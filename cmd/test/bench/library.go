@@ -10,8 +10,8 @@ import (
 
 	"github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
-	registrations "github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/certificate"
+	registrations "github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // serveLibrary is an application as a webhook author writes it, with the limits,

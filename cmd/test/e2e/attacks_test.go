@@ -31,8 +31,8 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/sallyporttest"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 

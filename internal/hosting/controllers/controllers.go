@@ -24,7 +24,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/cached"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
 

@@ -33,7 +33,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/hosting/staticmanifests"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )

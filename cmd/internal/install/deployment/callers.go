@@ -18,7 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/hosting/delegated"
 	"github.com/sallyport-io/sallyport/internal/install"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // Callers restricts callers to the API server.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // RemoveDerived removes what controllers derived from PodDefaults in all namespaces: indexes,

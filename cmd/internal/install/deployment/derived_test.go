@@ -13,7 +13,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // RemoveDerived removes indexes and reports, and keeps other clients' objects.

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 )
 
 // RunLocal serves a local user on a loopback address until ctx ends, and then returns nil. Ready is called

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/serving"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // selfSigned returns a certificate of this name for servers and clients, and its files.

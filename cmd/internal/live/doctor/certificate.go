@@ -22,9 +22,9 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/portforward"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/install/authority"
-	"github.com/sallyport-io/sallyport/serving/certificate"
 )
 
 // checkCertificate compares the server's certificate with every bundle.

@@ -19,12 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
+	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
-	"github.com/sallyport-io/sallyport/registration"
-	"github.com/sallyport-io/sallyport/serving/certificate"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // A Status is the outcome of a check.

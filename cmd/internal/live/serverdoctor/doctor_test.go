@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 func TestDoctorExpectsTheRightsOfRegisteredWebhooks(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 func notIn(key string, values ...string) metav1.LabelSelectorRequirement {

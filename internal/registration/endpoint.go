@@ -24,24 +24,13 @@ type Endpoint struct {
 	URL string
 }
 
-// Service references a Kubernetes Service. The serving certificate must have the subject
-// alternative name <Name>.<Namespace>.svc.
-type Service struct {
-	// namespace is the namespace of the Service.
-	Namespace string `json:"namespace"`
-	// name is the name of the Service.
-	Name string `json:"name"`
-	// port is the port of the Service, not of the container. 0 means 443.
-	Port int32 `json:"port,omitzero"`
-}
-
 // Validate reports all problems.
 func (e Endpoint) Validate() error {
 	switch {
 	case e.Service != nil && e.URL != "":
 		return errors.New("endpoint: both a service and a URL are set; choose one")
 	case e.Service != nil:
-		return e.Service.validate()
+		return validateService(e.Service)
 	case e.URL != "":
 		return validateURL(e.URL)
 	default:
@@ -49,7 +38,7 @@ func (e Endpoint) Validate() error {
 	}
 }
 
-func (s *Service) validate() error {
+func validateService(s *Service) error {
 	var errs []error
 	if problems := validation.IsDNS1123Label(s.Namespace); len(problems) > 0 {
 		errs = append(errs, fmt.Errorf("endpoint: service namespace %q: %s", s.Namespace, strings.Join(problems, "; ")))
@@ -63,7 +52,7 @@ func (s *Service) validate() error {
 	return errors.Join(errs...)
 }
 
-func (s *Service) port() int32 {
+func portOf(s *Service) int32 {
 	if s.Port == 0 {
 		return 443
 	}
@@ -110,7 +99,7 @@ func (e Endpoint) clientConfig(path string, caBundle []byte) *admissionregistrat
 	config := admissionregistrationac.WebhookClientConfig()
 	if e.Service != nil {
 		config.WithService(admissionregistrationac.ServiceReference().
-			WithNamespace(e.Service.Namespace).WithName(e.Service.Name).WithPort(e.Service.port()).WithPath(path))
+			WithNamespace(e.Service.Namespace).WithName(e.Service.Name).WithPort(portOf(e.Service)).WithPath(path))
 	} else {
 		config.WithURL(e.at(path))
 	}

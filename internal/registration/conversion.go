@@ -77,7 +77,7 @@ func (c Conversion) stanza(endpoint Endpoint, caBundle []byte) *apiextensionsac.
 	client := apiextensionsac.WebhookClientConfig()
 	if s := endpoint.Service; s != nil {
 		client.WithService(apiextensionsac.ServiceReference().
-			WithNamespace(s.Namespace).WithName(s.Name).WithPort(s.port()).WithPath(c.Path))
+			WithNamespace(s.Namespace).WithName(s.Name).WithPort(portOf(s)).WithPath(c.Path))
 	} else {
 		client.WithURL(endpoint.at(c.Path))
 	}

@@ -3,13 +3,10 @@
 // Package certificate provides the serving certificate of the webhooks: from files that
 // something else maintains ([NewFiles]), or from an authority that all replicas share
 // ([NewAuthority]).
-//
-// Experimental: only the types that the stable core names keep their promise, see docs/compatibility.md.
 package certificate
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -19,33 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 )
-
-// Source provides the serving certificate. Its methods are safe for concurrent use.
-type Source interface {
-	// GetCertificate returns the certificate for a handshake. It is for tls.Config and only
-	// reads a pointer. An error means that there is no certificate yet.
-	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-
-	// CABundle returns the PEM-encoded CA bundle for the caBundle of webhook
-	// configurations. It is nil if there is no certificate yet, or if the source does not
-	// know its CA. The bytes must not be modified.
-	CABundle() []byte
-
-	// Changed returns a channel that is closed when the certificate or the bundle changes
-	// next. Get the channel before the bundle, so as not to miss a change.
-	Changed() <-chan struct{}
-
-	// NotAfter returns when the certificate expires, or the zero time.
-	NotAfter() time.Time
-
-	// Ready returns nil if there is a valid certificate, and otherwise the reason.
-	Ready() error
-
-	// Run renews or reloads the certificate until ctx ends, and then returns nil. Failures
-	// are logged and retried, and the current certificate stays in use. It must be called
-	// only once.
-	Run(ctx context.Context) error
-}
 
 // current is the current certificate of a source.
 type current struct {

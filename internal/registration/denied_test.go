@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/registration"
+	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
 // testForbidden takes a keeper's rights away and gives them back: it is refused as long as
