@@ -66,6 +66,7 @@ webhooks:
 	if _, _, err := Rendered(t.TempDir(), objectsOf(t, good)); err != nil {
 		t.Fatal(err)
 	}
+	_, one, _ := strings.Cut(good, "webhooks:\n")
 	for name, tc := range map[string]struct{ text, want string }{
 		"a field that is not known":         {good + "  selector: {}\n", "stdin:11: unknown field"},
 		"a version that is gone":            {strings.Replace(good, "k8s.io/v1", "k8s.io/v1beta1", 1), `"v1beta1" is served no more`},
@@ -73,7 +74,7 @@ webhooks:
 		"neither a service nor a url":       {strings.Replace(good, "{service: {name: s, namespace: ns, path: /a}}", "{}", 1), "neither a service nor a url"},
 		"both":                              {strings.Replace(good, "/a}", "/a}, url: https://a/b", 1), "mutually exclusive"},
 		"a name of a service":               {strings.Replace(good, "name: s", `name: "s\n"`, 1), "serviceName"},
-		"two of one name":                   {good + strings.Replace(good[strings.Index(good, "- name"):], "path: /a", "path: /b", 1), "an application serves each once"},
+		"two of one name":                   {good + strings.Replace(one, "path: /a", "path: /b", 1), "an application serves each once"},
 		"two of one path in configurations": {good + "---\n" + strings.NewReplacer("name: a\n", "name: b\n", "- name: a", "- name: b").Replace(good), "MutatingWebhookConfiguration b: name"},
 		"no webhook":                        {"apiVersion: v1\nkind: Service\nmetadata: {name: s}\n", "kustomize build config/default"},
 	} {

@@ -95,7 +95,7 @@ func TestFilesAreThoseOfTheProject(t *testing.T) {
 	if got, want := paths(filesOf(t, bookstore())), both+
 		"api/v1/book_conversion.go api/v1/book_types.go api/v1/doc.go api/v1/register.go api/v1/zz_generated.deepcopy.go "+
 		"api/v1alpha1/book_conversion.go api/v1alpha1/book_types.go api/v1alpha1/doc.go api/v1alpha1/register.go api/v1alpha1/zz_generated.deepcopy.go "+
-		"apiserver_test.go config/crd/bookstore.example.com_books.yaml config/kustomization.yaml "+
+		"apiserver_test.go config/crd/bookstore.example.com_books.yaml config/kustomization.yaml controller.go "+
 		"conversion_test.go go.mod main.go tools/go.mod webhooks.go webhooks_test.go"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
