@@ -51,7 +51,7 @@ const (
 // Rules returns all rules in catalogue order.
 func Rules() []Rule {
 	return slices.Concat([]Rule{
-		unknownField(),
+		unknownField(), metadata(),
 		nameFQDN(), sideEffects(), reviewVersions(), invalid(),
 		clientConfig(), serviceExists(), caBundle(),
 		timeout(), sumTimeout(), failPolicyMutating(), failPolicyUnset(),

@@ -14,7 +14,7 @@ import (
 func serviceExists() Rule {
 	return Rule{
 		ID: "service-exists", Group: groupReach, Severities: []Severity{Error}, Source: "practice",
-		What: "The Service and its port (default 443) exist, the target port belongs to a container, the Service has endpoints, and the path is served.",
+		What: "The Service and its port (default 443) exist, a container has the port that the target port names, the Service has endpoints, and the path is served.",
 		Why:  "A typo shows only when the first request arrives, and then every call fails.",
 		Fix:  "Correct clientConfig.service, or the Service's ports and selector.",
 		check: func(c *checker) {
@@ -63,8 +63,8 @@ func (c *checker) reach(about, namespace, name string, port *int32, report func(
 	}
 	for _, workload := range behind {
 		b := &backend{service: s, workload: workload, port: number}
-		if container, _ := b.targetPort(); container == nil {
-			report("the target port of port %d of service %s/%s matches no container port of %s", number, namespace, name, workload.name())
+		if _, port := b.targetPort(); port == 0 {
+			report("the target port of port %d of service %s/%s names no container port of %s", number, namespace, name, workload.name())
 		}
 	}
 	if c.complete["EndpointSlice"] && len(s.value.Spec.Selector) > 0 && c.endpoints(namespace, name) == 0 {

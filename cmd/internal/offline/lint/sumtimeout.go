@@ -14,7 +14,7 @@ func sumTimeout() Rule {
 	const warnFrom, limit = 30, 34
 	const compared = 50 // beyond it, webhooks are too many even if some exclude others
 	return Rule{
-		ID: "sum-timeout", Group: groupTime, Severities: []Severity{Warning}, Source: "kubernetes/kubernetes#128162",
+		ID: "sum-timeout", Group: groupTime, Severities: []Severity{Warning, Info}, Source: "kubernetes/kubernetes#128162",
 		What: "The timeouts of all mutating webhooks that can match one request, plus the longest of the validating ones, add up to less than 30 s. Webhooks that exclude each other by selectors or opposite conditions count once.",
 		Why:  "A write has at most 34 s in the API server, and mutating webhooks are called one after the other: webhooks that are down block it even if each of them ignores failures.",
 		Fix:  "Shorten timeouts, or narrow rules and selectors.",
@@ -43,7 +43,11 @@ func sumTimeout() Rule {
 					continue
 				}
 				said[strings.Join(names, " ")+fmt.Sprint(sum)] = true
-				c.webhook(mutating[len(mutating)-1], Warning, "", "mutating webhooks that can match %s %s: %d; their timeouts, and the longest of the validating ones, add up to %d s of %d s",
+				severity := Warning
+				if sum < limit {
+					severity = Info
+				}
+				c.webhook(mutating[len(mutating)-1], severity, "", "mutating webhooks that can match %s %s: %d; their timeouts, and the longest of the validating ones, add up to %d s of %d s",
 					r.operation, resourceName(r.group, r.resource), len(names), sum, limit)
 			}
 		},

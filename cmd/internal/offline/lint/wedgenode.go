@@ -3,6 +3,7 @@
 package lint
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +21,9 @@ var healing = []struct{ group, resource string }{
 
 func wedgeNode() Rule {
 	return Rule{
-		ID: "wedge-node", Group: groupWedge, Severities: []Severity{Error}, Source: "incidents",
+		ID: "wedge-node", Group: groupWedge, Severities: []Severity{Error, Warning}, Source: "incidents",
 		What: "A webhook with failurePolicy Fail for nodes, leases, certificate signing requests, CSI drivers, priority classes, namespaces, endpoint slices or events excludes the objects that the cluster needs.",
-		Why:  "A cluster cannot bootstrap or recover without them. A namespaceSelector never excludes cluster-scoped objects.",
+		Why:  "A cluster cannot bootstrap or recover without them; with namespaces alone, it only cannot create or change any. A namespaceSelector never excludes cluster-scoped objects.",
 		Fix:  "Drop the resource from the rules, use Ignore, or exclude the objects that the system writes, by match conditions or selectors.",
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
@@ -47,7 +48,9 @@ func wedgeNode() Rule {
 						matched = append(matched, resourceName(r.group, r.resource))
 					}
 				}
-				if len(matched) > 0 {
+				if slices.Equal(matched, []string{"namespaces"}) {
+					c.webhook(w, Warning, "rules", "failurePolicy Fail on namespaces: while the server is down, no namespace can be created or changed, kube-system included")
+				} else if len(matched) > 0 {
 					c.webhook(w, Error, "rules", "failurePolicy Fail on %s can stop nodes from joining or healing", strings.Join(matched, ", "))
 				}
 			}

@@ -226,8 +226,8 @@ func argument(c corev1.Container, name string) (string, bool) {
 	return "", false
 }
 
-// targetPort returns the container and port behind a port of the Service. The container
-// is nil if none declares the port.
+// targetPort returns the container and port behind a port of the Service. The port is 0 if the Service has no such port, or
+// no container has one of its target's name. The container is nil if it is not known: it need not declare the port's number.
 func (b *backend) targetPort() (*corev1.Container, int32) {
 	ports := b.service.value.Spec.Ports
 	i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool { return p.Port == b.port })
@@ -247,7 +247,7 @@ func (b *backend) targetPort() (*corev1.Container, int32) {
 		}
 	}
 	if target.Type == intstr.Int {
-		if len(containers) == 1 && len(containers[0].Ports) == 0 { // a container may listen on undeclared ports
+		if len(containers) == 1 {
 			return &containers[0], target.IntVal
 		}
 		return nil, target.IntVal
