@@ -162,12 +162,16 @@ func (o *chainOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if o.evaluates() {
 		return o.evaluateChain(ctx, cmd, args[0])
 	}
+	static, err := objects.ReadStatic(o.static)
+	if err != nil {
+		return err
+	}
 	var admission *inspect.Admission
 	var known *resources.Set
 	if len(o.with) > 0 {
-		admission, known, err = inspect.AdmissionOfFiles(o.with, cmd.InOrStdin())
+		admission, known, err = inspect.AdmissionOfFiles(o.with, cmd.InOrStdin(), static)
 	} else {
-		admission, known, err = o.cluster(ctx)
+		admission, known, err = o.cluster(ctx, static)
 	}
 	if err != nil {
 		return err
@@ -201,15 +205,15 @@ func (o *chainOptions) find(known *resources.Set, argument string) (*resources.R
 func (o *chainOptions) evaluates() bool { return len(o.files) > 0 && !o.list }
 
 // ofEvaluation are the flags of an evaluation.
-var ofEvaluation = []string{"old", "as-dry-run", "field-manager", commands.ReleaseFlag, "static-manifests-dir", "call", "allow-unknown", "config", "webhooks"}
+var ofEvaluation = []string{"old", "as-dry-run", "field-manager", commands.ReleaseFlag, "call", "allow-unknown", "config", "webhooks"}
 
 // cluster reads the admission configuration and the resources of a cluster.
-func (o *chainOptions) cluster(ctx context.Context) (*inspect.Admission, *resources.Set, error) {
+func (o *chainOptions) cluster(ctx context.Context, static []*manifest.Object) (*inspect.Admission, *resources.Set, error) {
 	c, err := o.Open()
 	if err != nil {
 		return nil, nil, err
 	}
-	admission, err := inspect.AdmissionOfCluster(ctx, c, inspect.AdmissionKinds())
+	admission, err := inspect.AdmissionOfCluster(ctx, c, inspect.AdmissionKinds(), static...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,9 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +34,61 @@ Once more, if another one has changed the object after it: 1, 2
 If no server answers, this takes up to 15 s.
 6 are not asked: --show-excluded says why.
 `, "")
+}
+
+const policiesOfTwoVersions = `apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingAdmissionPolicy
+metadata: {name: beta}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}]}
+  mutations: [{patchType: JSONPatch, jsonPatch: {expression: "[]"}}]
+---
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: beta}
+spec: {policyName: beta}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}]}
+  validations: [{expression: "true"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: a}
+spec: {policyName: a, validationActions: [Deny]}
+`
+
+func TestChainListsPoliciesOfStaticManifestsAndOfV1Beta1(t *testing.T) {
+	with, folder := file(t, "policies.yaml", policiesOfTwoVersions), t.TempDir()
+	static := strings.NewReplacer("name: a}", "name: z.static.k8s.io}", "policyName: a,", "policyName: z.static.k8s.io,").Replace(policiesOfTwoVersions[strings.Index(policiesOfTwoVersions, "---\napiVersion: admissionregistration.k8s.io/v1\n"):])
+	if err := os.WriteFile(filepath.Join(folder, "z.yaml"), []byte(static), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for resource, want := range map[string][]string{
+		"pods":                        {"beta/beta in", "z.static.k8s.io/z.static.k8s.io in", "a/a in"},
+		"validatingadmissionpolicies": {"beta/beta out", "z.static.k8s.io/z.static.k8s.io in", "a/a out"},
+	} {
+		var printed inspect.Chain
+		out := sallyport(t, "chain", resource, "-o", "json", "--with", with, "--static-manifests-dir", folder).wantOK(t)
+		if err := json.Unmarshal([]byte(out), &printed); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, link := range printed.Chain {
+			got = append(got, link.Name+" "+string(link.Answer))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", resource, got, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "z.yaml"), []byte(policiesOfTwoVersions), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sallyport(t, "chain", "pods", "--with", with, "--static-manifests-dir", folder).wantError(t, "its name has to end in .static.k8s.io")
 }
 
 func TestChainJudgesByTheObjectAndTheNamespace(t *testing.T) {

@@ -40,9 +40,9 @@ type Admission struct {
 // Hidden reports whether the user may not list a kind that decides on requests.
 func (a *Admission) Hidden() bool { return len(a.hidden) > 0 }
 
-// AdmissionOfFiles reads files instead of a cluster. It also returns the resources that they
-// define.
-func AdmissionOfFiles(paths []string, stdin io.Reader) (*Admission, *resources.Set, error) {
+// AdmissionOfFiles reads files instead of a cluster, and takes objects of static manifests. It also returns the resources that the
+// files define.
+func AdmissionOfFiles(paths []string, stdin io.Reader, static []*manifest.Object) (*Admission, *resources.Set, error) {
 	objects, err := manifest.Read(paths, stdin)
 	if err != nil {
 		return nil, nil, err
@@ -51,7 +51,7 @@ func AdmissionOfFiles(paths []string, stdin io.Reader) (*Admission, *resources.S
 	for i, object := range objects {
 		all[i] = forLint(object)
 	}
-	inventory, err := lint.ReadFiles(all)
+	inventory, err := lint.ReadFiles(append(all, staticForLint(static)...))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,9 +64,22 @@ func AdmissionKinds() []schema.GroupVersionKind {
 	return slices.DeleteFunc(lint.Kinds(), func(gvk schema.GroupVersionKind) bool { return gvk.Group != admissionregistrationv1.GroupName })
 }
 
-// AdmissionOfCluster reads the objects of the given kinds, a subset of [AdmissionKinds].
-func AdmissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind) (*Admission, error) {
-	return admissionOfCluster(ctx, c, kinds, func(*Objects) error { return nil })
+// AdmissionOfCluster reads the objects of the given kinds, a subset of [AdmissionKinds], and takes objects of static manifests.
+func AdmissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind, static ...*manifest.Object) (*Admission, error) {
+	return admissionOfCluster(ctx, c, kinds, func(objects *Objects) error {
+		objects.All = append(objects.All, staticForLint(static)...)
+		return nil
+	})
+}
+
+func staticForLint(objects []*manifest.Object) []lint.Object {
+	var out []lint.Object
+	for _, object := range objects {
+		converted := forLint(object)
+		converted.Static = true
+		out = append(out, converted)
+	}
+	return out
 }
 
 func admissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.GroupVersionKind, edit func(*Objects) error) (*Admission, error) {

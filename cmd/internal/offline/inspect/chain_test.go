@@ -41,7 +41,7 @@ func TestTheChainOfFilesFollowsRulesAndNamespaces(t *testing.T) {
 	if err := os.WriteFile(path, []byte(hooks), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	admission, known, err := AdmissionOfFiles([]string{path}, nil)
+	admission, known, err := AdmissionOfFiles([]string{path}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
@@ -106,8 +107,13 @@ var namespacedKinds = []string{"Service", "EndpointSlice", "Deployment", "Statef
 
 func (o *Objects) list(ctx context.Context, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace string) error {
 	resource, _ := meta.UnsafeGuessKindToResource(gvk) // correct for these kinds
-	path := workload.Kind{GroupVersion: gvk.GroupVersion().String(), Resource: resource.Resource}.Path(namespace)
-	objects, err := c.List(ctx, path)
+	listed := func(version string) ([]*manifest.Object, error) {
+		return c.List(ctx, workload.Kind{GroupVersion: version, Resource: resource.Resource}.Path(namespace))
+	}
+	objects, err := listed(gvk.GroupVersion().String())
+	if older, ok := lint.Older(gvk); ok && apierrors.IsNotFound(err) {
+		objects, err = listed(older.GroupVersion().String())
+	}
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		o.Missing[gvk] = "no permission to list " + resource.GroupResource().String()

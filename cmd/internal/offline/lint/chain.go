@@ -112,15 +112,7 @@ func (c *chain) webhooks(ctx context.Context, phase Phase) []Link {
 	configurations := slices.DeleteFunc(slices.Clone(c.configurations), func(config *configuration) bool {
 		return config.mutating != (phase == MutatingWebhooks)
 	})
-	slices.SortStableFunc(configurations, func(a, b *configuration) int {
-		if a.static() != b.static() {
-			if a.static() {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	slices.SortStableFunc(configurations, func(a, b *configuration) int { return staticFirst(a.Object, b.Object) })
 	var out []Link
 	for _, config := range configurations {
 		for _, w := range config.webhooks {
@@ -128,6 +120,17 @@ func (c *chain) webhooks(ctx context.Context, phase Phase) []Link {
 		}
 	}
 	return out
+}
+
+// staticFirst compares two objects by the order of the API server: those of static manifests first, then by name.
+func staticFirst(a, b *Object) int {
+	if a.static() != b.static() {
+		if a.static() {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 func (c *chain) webhook(ctx context.Context, phase Phase, w *webhook) Link {
@@ -348,7 +351,7 @@ func (c *chain) unknown(expression string, params bool) string {
 func (c *chain) policies(ctx context.Context, phase Phase) []Link {
 	mutating := phase == MutatingPolicies
 	list := slices.DeleteFunc(slices.Clone(c.Inventory.policies), func(p *policy) bool { return p.mutating != mutating })
-	slices.SortStableFunc(list, func(a, b *policy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b *policy) int { return staticFirst(a.Object, b.Object) })
 	var out []Link
 	for _, p := range list {
 		link := Link{Phase: phase, Name: p.Name, FailurePolicy: string(admissionregistrationv1.Fail), Static: p.static(),
@@ -364,6 +367,9 @@ func (c *chain) policies(ctx context.Context, phase Phase) []Link {
 		if sent.Resource != "" { // the constraints match
 			steps = append(steps, c.matchConditions(ctx, p.conditions, failsClosed, p.params, sent)...)
 			link.Sent = c.sentAs(sent)
+		}
+		if rules.IsExemptAdmissionConfigurationResource(c.attributes) && !p.static() {
+			steps = []step{{Out, "webhook configurations and policies are never seen by policies that the API registered"}}
 		}
 		bindings := slices.DeleteFunc(slices.Clone(c.bindings), func(b *policyBinding) bool { return b.mutating != mutating || b.policy != p.Name })
 		slices.SortStableFunc(bindings, func(a, b *policyBinding) int { return strings.Compare(a.Name, b.Name) })

@@ -120,6 +120,14 @@ func Kinds() []schema.GroupVersionKind {
 	return out
 }
 
+// Older returns an older version of a kind with the same fields, which rules read too. API servers that do not serve the version of
+// [Kinds] may serve it: those of 1.34 and 1.35, mutating policies.
+func Older(gvk schema.GroupVersionKind) (older schema.GroupVersionKind, ok bool) {
+	older = gvk
+	older.Version = "v1beta1"
+	return older, gvk.Group == admissionregistrationv1.GroupName && strings.HasPrefix(gvk.Kind, "MutatingAdmissionPolicy")
+}
+
 type kind struct {
 	gvk schema.GroupVersionKind
 	add func(*Inventory, *Object) error
@@ -233,7 +241,7 @@ func (in *Inventory) add(o *Object) error {
 		return nil
 	}
 	k := kinds[i]
-	if version.Version != k.gvk.Version {
+	if older, ok := Older(k.gvk); version.Version != k.gvk.Version && (!ok || gvk != older) {
 		in.unread = append(in.unread, Skipped{Rule: "*", Objects: []string{o.title()},
 			Reason: fmt.Sprintf("%s is not read in version %s: convert it to %s", o.Kind, o.APIVersion, k.gvk.GroupVersion())})
 		return nil

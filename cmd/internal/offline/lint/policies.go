@@ -35,7 +35,7 @@ func policyRules() []Rule {
 }
 
 func (o *Object) forPolicies() *policyrules.Object {
-	return &policyrules.Object{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Ref: o}
+	return &policyrules.Object{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, V1: o.APIVersion == admissionregistrationv1.SchemeGroupVersion.String(), Ref: o}
 }
 
 // policiesForRules is the inventory as the rules of policies see it.

@@ -48,7 +48,7 @@ func releaseDefect() Rule {
 		Fix:  "Write the list as maps, {\"name\": …} instead of Object.spec…{name: …}, which all releases accept, name the values of a map, {\"k\": params.data.k}, and copy a list by .map(x, x), or use an ApplyConfiguration; or upgrade. --kubernetes-version names the release.",
 		check: func(c *checker) {
 			for _, p := range c.Policies {
-				if gate, lacks := c.Release.Lacks(release.MutatingPolicies); lacks && p.Mutating {
+				if gate, lacks := c.Release.Lacks(release.MutatingPolicies); lacks && p.Mutating && p.V1 {
 					c.find(p.Object, Error, "", fmt.Sprintf("Kubernetes %s does not serve %s, which came with 1.%d", c.Release, gate.What, gate.Since))
 				}
 				for _, e := range p.of(patches) {

@@ -19,6 +19,7 @@ import (
 type Object struct {
 	Kind, Namespace, Name string
 	Labels                map[string]string
+	V1                    bool // in the API of admission, not of v1beta1
 	Ref                   any
 }
 
