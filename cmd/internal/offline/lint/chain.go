@@ -14,6 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
@@ -294,15 +295,7 @@ func asked(s *metav1.LabelSelector, set map[string]string, field, what string) s
 }
 
 func labelsOf(object map[string]any) map[string]string {
-	out := map[string]string{}
-	meta, _ := object["metadata"].(map[string]any)
-	set, _ := meta["labels"].(map[string]any)
-	for key, value := range set {
-		if text, ok := value.(string); ok {
-			out[key] = text
-		}
-	}
-	return out
+	return (&unstructured.Unstructured{Object: object}).GetLabels()
 }
 
 func (c *chain) matchConditions(ctx context.Context, list []admissionregistrationv1.MatchCondition, failsClosed, params bool, sent schema.GroupVersionResource) []step {

@@ -46,44 +46,6 @@ func wildcard(rule admissionregistrationv1.RuleWithOperations) bool {
 	return slices.Contains(rule.APIGroups, "*") || slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasPrefix(r, "*") })
 }
 
-// isClusterScoped covers the built-in resources that rules here ask about.
-func isClusterScoped(group, resource string) bool {
-	base, _, _ := strings.Cut(resource, "/")
-	return slices.Contains(clusterScoped[group], base)
-}
-
-var clusterScoped = map[string][]string{
-	"":                             {"nodes", "namespaces", "persistentvolumes", "componentstatuses"},
-	"storage.k8s.io":               {"storageclasses", "csidrivers", "csinodes", "volumeattachments", "volumeattributesclasses"},
-	"certificates.k8s.io":          {"certificatesigningrequests", "clustertrustbundles"},
-	"scheduling.k8s.io":            {"priorityclasses"},
-	"node.k8s.io":                  {"runtimeclasses"},
-	"apiextensions.k8s.io":         {"customresourcedefinitions"},
-	"apiregistration.k8s.io":       {"apiservices"},
-	"rbac.authorization.k8s.io":    {"clusterroles", "clusterrolebindings"},
-	"networking.k8s.io":            {"ingressclasses", "ipaddresses", "servicecidrs"},
-	"admissionregistration.k8s.io": {"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-	"authentication.k8s.io":        {"tokenreviews", "selfsubjectreviews"},
-	"authorization.k8s.io":         {"subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"},
-	"flowcontrol.apiserver.k8s.io": {"flowschemas", "prioritylevelconfigurations"},
-	"resource.k8s.io":              {"deviceclasses", "resourceslices"},
-}
-
-// namespacedResources are the namespaced built-in resources.
-var namespacedResources = map[string][]string{
-	"": {"pods", "services", "configmaps", "secrets", "serviceaccounts", "endpoints", "events", "limitranges", "resourcequotas",
-		"persistentvolumeclaims", "podtemplates", "replicationcontrollers", "bindings"},
-	"apps":                      {"deployments", "statefulsets", "daemonsets", "replicasets", "controllerrevisions"},
-	"batch":                     {"jobs", "cronjobs"},
-	"autoscaling":               {"horizontalpodautoscalers"},
-	"policy":                    {"poddisruptionbudgets"},
-	"discovery.k8s.io":          {"endpointslices"},
-	"coordination.k8s.io":       {"leases"},
-	"events.k8s.io":             {"events"},
-	"networking.k8s.io":         {"ingresses", "networkpolicies"},
-	"rbac.authorization.k8s.io": {"roles", "rolebindings"},
-}
-
 // resourceName returns "group/resource" for messages.
 func resourceName(group, resource string) string {
 	if group == "" {
@@ -100,6 +62,3 @@ func ruleText(rule admissionregistrationv1.RuleWithOperations) string {
 	}
 	return group + "/" + strings.Join(rule.APIVersions, ",") + " " + strings.Join(rule.Resources, ",")
 }
-
-// ClusterScoped reports whether a built-in resource is cluster-scoped.
-func ClusterScoped(group, resource string) bool { return isClusterScoped(group, resource) }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
@@ -115,7 +116,7 @@ func knownResources() *Resources {
 		at := strings.LastIndex(gvr, "/")
 		version, _ := schema.ParseGroupVersion(gvr[:at])
 		resource := version.WithResource(gvr[at+1:])
-		out.Versions = append(out.Versions, policyrules.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: !ClusterScoped(resource.Group, resource.Resource)})
+		out.Versions = append(out.Versions, policyrules.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: !resourcenames.ClusterScoped(resource.Group, resource.Resource)})
 	}
 	slices.SortFunc(out.Versions, func(a, b policyrules.Resource) int { return strings.Compare(a.String(), b.String()) })
 	return out

@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 )
 
 func scope() Rule {
@@ -74,10 +75,10 @@ func (c *checker) scopeOf(rule admissionregistrationv1.RuleWithOperations) admis
 
 func (c *checker) scopeOfResource(group, resource string) admissionregistrationv1.ScopeType {
 	base, _, _ := strings.Cut(resource, "/")
-	if isClusterScoped(group, base) {
+	if resourcenames.ClusterScoped(group, base) {
 		return admissionregistrationv1.ClusterScope
 	}
-	if slices.Contains(namespacedResources[group], base) {
+	if slices.Contains(resourcenames.Namespaced[group], base) {
 		return admissionregistrationv1.NamespacedScope
 	}
 	for _, d := range c.definitions {

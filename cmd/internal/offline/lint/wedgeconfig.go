@@ -7,14 +7,11 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 )
 
 const registrationGroup = "admissionregistration.k8s.io"
-
-// registrationResources are never sent to webhooks registered through the API.
-func registrationResources() []string {
-	return slices.DeleteFunc(slices.Clone(clusterScoped[registrationGroup]), func(r string) bool { return r == "" })
-}
 
 func wedgeConfig() Rule {
 	return Rule{
@@ -28,7 +25,7 @@ func wedgeConfig() Rule {
 					continue
 				}
 				for _, rule := range w.Rules {
-					if named := namedIn(rule, registrationGroup, registrationResources()); len(named) > 0 {
+					if named := namedIn(rule, registrationGroup, resourcenames.InNoNamespace[registrationGroup]); len(named) > 0 {
 						c.webhook(w, Error, "rules", "rule names %s; kube-apiserver never sends it to this webhook", strings.Join(named, ", "))
 					}
 				}

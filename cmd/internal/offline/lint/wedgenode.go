@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
@@ -37,11 +38,11 @@ func wedgeNode() Rule {
 					}
 					// Match conditions for cluster-scoped objects depend on unknown
 					// users or objects, and are trusted.
-					if isClusterScoped(r.group, r.resource) && len(w.MatchConditions) > 0 {
+					if resourcenames.ClusterScoped(r.group, r.resource) && len(w.MatchConditions) > 0 {
 						continue
 					}
 					namespace := metav1.NamespaceSystem
-					if isClusterScoped(r.group, r.resource) && r.resource != "namespaces" {
+					if resourcenames.ClusterScoped(r.group, r.resource) && r.resource != "namespaces" {
 						namespace = ""
 					}
 					if c.reaches(w, r.group, r.resource, namespace) || r.resource == "leases" && c.reaches(w, r.group, r.resource, "kube-node-lease") {

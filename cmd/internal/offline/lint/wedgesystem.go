@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 )
 
 func wedgeSystem() Rule {
@@ -39,8 +41,8 @@ rules:
 		if rule.Scope != nil && *rule.Scope == "Cluster" {
 			continue
 		}
-		for _, group := range slices.Sorted(maps.Keys(namespacedResources)) {
-			for _, resource := range namespacedResources[group] {
+		for _, group := range slices.Sorted(maps.Keys(resourcenames.Namespaced)) {
+			for _, resource := range resourcenames.Namespaced[group] {
 				if slices.ContainsFunc(rule.Resources, func(r string) bool {
 					base, _, _ := strings.Cut(r, "/")
 					return base == "*" || base == resource

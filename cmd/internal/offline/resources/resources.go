@@ -22,6 +22,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -185,7 +186,7 @@ func OfFiles(objects []*manifest.Object) (*Set, error) {
 				continue
 			}
 			resource, singular := meta.UnsafeGuessKindToResource(version.WithKind(kind))
-			out.add(Resource{GroupVersionResource: resource, Kind: version.WithKind(kind), Namespaced: !lint.ClusterScoped(resource.Group, resource.Resource)}, singular.Resource)
+			out.add(Resource{GroupVersionResource: resource, Kind: version.WithKind(kind), Namespaced: !resourcenames.ClusterScoped(resource.Group, resource.Resource)}, singular.Resource)
 		}
 	}
 	out.add(Resource{GroupVersionResource: kubeflowv1alpha1.GroupVersion.WithResource(kubeflowv1alpha1.PodDefaultResource), Kind: kubeflowv1alpha1.Kind(kubeflowv1alpha1.PodDefaultKind), Namespaced: true})
