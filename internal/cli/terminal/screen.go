@@ -70,6 +70,14 @@ const (
 // Of returns a text in the style.
 func (s Style) Of(text string) Span { return Span{text, s} }
 
+// Row returns texts in the style, as the cells of a table.
+func (s Style) Row(texts ...string) (row []Span) {
+	for _, text := range texts {
+		row = append(row, s.Of(text))
+	}
+	return row
+}
+
 // A Span is a part of a line, in one style.
 type Span struct {
 	Text  string

@@ -31,11 +31,7 @@ func Print(out io.Writer, usages []*Usage, window time.Duration) error {
 			terminal.Plain.Of(Duration(u.P99)), terminal.Plain.Of(Duration(u.Seconds)), counted(u.Rejected, terminal.Warn), counted(u.Failed, terminal.Bad), counted(u.FailedOpen, terminal.Bad),
 		})
 	}
-	var titles []terminal.Span
-	for _, title := range []string{"NAME", "KIND", "OPERATION", "CALLS", "P50", "P99", "WAITED", "REJECTED", "FAILED", "FAILED OPEN"} {
-		titles = append(titles, terminal.Heading.Of(title))
-	}
-	rows = append(rows, titles)
+	rows = append(rows, terminal.Heading.Row("NAME", "KIND", "OPERATION", "CALLS", "P50", "P99", "WAITED", "REJECTED", "FAILED", "FAILED OPEN"))
 	for _, u := range usages {
 		if len(u.Operations) == 1 {
 			row(u, manifest.PrintableLine(u.Name), manifest.PrintableLine(u.Kind), manifest.PrintableLine(u.Operations[0].Operation))

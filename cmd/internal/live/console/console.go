@@ -9,9 +9,9 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
-	"path"
 	"time"
 
 	"github.com/a-h/templ"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/early"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
@@ -44,6 +45,7 @@ type Options struct {
 	Version string
 
 	ending <-chan struct{} // closed when the console ends
+	blank  time.Duration   // how long a browser shows nothing
 }
 
 // A page of the console.
@@ -117,6 +119,7 @@ const (
 
 // handler returns the console for users that identify recognizes.
 func (o *Options) handler(identify access.Identifier) http.Handler {
+	o.blank = cmp.Or(o.blank, early.MaxBlank)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /style.css", serveFile("text/css", style))
 	mux.HandleFunc("GET /live.js", serveFile("text/javascript", live))
@@ -132,29 +135,5 @@ func (o *Options) handler(identify access.Identifier) http.Handler {
 			mux.Handle("POST "+pattern, handler)
 		}
 	}
-	return secure(mux)
-}
-
-// contentSecurityPolicy allows the console's own style sheet, script and forms, and nothing else.
-const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
-
-// secure adds headers to all responses, and refuses requests of other sites and paths that are not
-// clean.
-func secure(next http.Handler) http.Handler {
-	next = http.NewCrossOriginProtection().Handler(next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", contentSecurityPolicy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		if r.URL.Path != path.Clean(r.URL.Path) { // the mux would redirect
-			http.NotFound(w, r)
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBytes)
-		next.ServeHTTP(w, r)
-	})
+	return access.Secure(mux, maxBytes)
 }

@@ -6,9 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"mime"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -27,19 +24,6 @@ type document struct {
 	// Problem is set instead of data.
 	Problem *problem `json:"problem,omitempty"`
 	Data    any      `json:"data,omitempty"`
-}
-
-// wantsJSON reports whether the client asks for JSON rather than a page. Browsers ask for text/html.
-func wantsJSON(r *http.Request) bool {
-	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		switch kind, _, _ := mime.ParseMediaType(accepted); kind {
-		case "text/html":
-			return false
-		case "application/json":
-			return true
-		}
-	}
-	return false
 }
 
 // asJSON is the frame of a page for those who ask for JSON.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 )
 
 // document requests a page as JSON.
@@ -58,7 +60,7 @@ func TestWhoGetsJSON(t *testing.T) {
 	} {
 		r := localRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept", accept)
-		if got := wantsJSON(r); got != want {
+		if got := access.ForPrograms(r); got != want {
 			t.Errorf("%q: %t", accept, got)
 		}
 	}

@@ -150,33 +150,3 @@ func driftedRow(v *visit, w *injection.DriftedWorkload) []cell {
 	}
 	return []cell{{title}, number(w.Pods), number(w.Drifted), why, restart}
 }
-
-// showExemptions shows what is exempt from PodDefaults, and until when.
-func showExemptions(ctx context.Context, v *visit) (templ.Component, error) {
-	found, err := v.findDrift(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b := block{
-		heading: "In force", columns: []string{"Namespace", "Workload", "Exempt from", "Until", "Reason", "Pods"},
-		text:  "Pods of these workloads are created without these PodDefaults until the time ends.",
-		empty: "Nothing is exempt that you may read. An Exemption is an object: docs/poddefault-operations.md says who may write one.",
-	}
-	if found != nil {
-		v.data = found.Exemptions
-		for _, e := range found.Exemptions {
-			until := cell{{text: e.Until.UTC().Format(timeFormat)}}
-			if endsSoon(e.Until) {
-				until = append(until, badge("note", "ends within 7 days"))
-			}
-			workload := strings.Join(e.Workloads, ", ")
-			if workload == "*" {
-				workload = "all"
-			}
-			b.rows = append(b.rows, []cell{
-				{{text: e.Namespace, href: v.link("poddefaults", "namespace", e.Namespace)}}, text(workload), text(strings.Join(e.Objects, ", ")), until, text(e.Reason), number(e.Pods),
-			})
-		}
-	}
-	return blocks(v, []block{b}), nil
-}

@@ -8,6 +8,8 @@
 document.documentElement.classList.add("js");
 
 const main = document.querySelector("main");
+document.querySelector(".reading")?.remove();
+document.title = main.querySelector("h1").textContent + " - Sallyport"; // the frame may have come before the content
 const read = document.querySelector("footer time");
 let latest = "";
 

@@ -27,10 +27,15 @@ type assessment struct {
 // showUpgrade says whether it is safe to upgrade: the installation answers, webhooks can be restarted without
 // failed calls, no rollout is half done, no pod was missed. What could not be checked is not safe.
 func showUpgrade(ctx context.Context, v *visit) (templ.Component, error) {
-	list, err := assess(ctx, v, assessInstallation, assessWebhooks, assessRollouts, assessPods)
+	list, err := assess(ctx, v, assessInstallation, assessWebhooks, assessRollouts)
 	if err != nil {
 		return nil, err
 	}
+	pods, err := assess(ctx, v, assessPods) // not beside the others: it holds what it compares in memory
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, pods...)
 	slices.SortStableFunc(list, func(a, b assessment) int {
 		return slices.Index(statusOrder, a.Status) - slices.Index(statusOrder, b.Status)
 	})

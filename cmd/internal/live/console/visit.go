@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/early"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/once"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -173,6 +175,7 @@ func (v *visit) open() error {
 			return fmt.Errorf("%w: namespace %q: %s", errBadInput, manifest.Printable(namespace), strings.Join(problems, "; "))
 		}
 	}
+	v.config = once.Sharing(v.config)
 	v.cluster, err = cluster.New(v.config, cmp.Or(namespace, preset, "default"))
 	return err
 }
@@ -231,23 +234,34 @@ func (o *Options) pageHandler(p page, identify access.Identifier, renderings, st
 			v.stream(w, renderings, streams)
 			return
 		}
-		frame, mediaType := asPage, "text/html"
-		if wantsJSON(r) {
-			frame, mediaType = asJSON, "application/json"
+		answer := early.Answer{MediaType: "text/html", Blank: o.blank, Render: func() ([]byte, int, error) { return v.render(renderings, asPage) }}
+		switch {
+		case access.ForPeople(r):
+			frame := v
+			frame.Request = r.Clone(r.Context()) // each parses its own
+			answer.Frame = frame.frame
+		case access.ForPrograms(r):
+			answer.MediaType, answer.Render = "application/json", func() ([]byte, int, error) { return v.render(renderings, asJSON) }
 		}
-		shown, status, err := v.render(renderings, frame)
-		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
-			w.Header().Set("Retry-After", "5")
-		}
-		if err != nil {
-			http.Error(w, err.Error(), status)
-			return
-		}
-		w.Header().Set("Content-Type", mediaType+"; charset=utf-8")
-		w.Header().Set("Vary", "Accept")
-		w.WriteHeader(status)
-		_, _ = w.Write(shown) // the client may be gone
+		answer.Write(w)
 	})
+}
+
+// frame is the page without content, or with an error instead of it; nil if the request is invalid.
+func (v *visit) frame(instead error) []byte {
+	if v.open() != nil {
+		return nil
+	}
+	var content templ.Component = templ.NopComponent
+	if instead != nil {
+		v.problem = &problem{Title: "This page cannot be shown", Text: instead.Error(), Help: "Load the page again in a few seconds."}
+		content = problemContent(*v.problem)
+	}
+	var out bytes.Buffer
+	if layout(v, content, time.Now().UTC()).Render(context.WithoutCancel(v.Context()), &out) != nil {
+		return nil
+	}
+	return out.Bytes()
 }
 
 // asPage is the frame of a page, with the namespaces to choose from. Neither JSON nor an open page needs them again.

@@ -89,7 +89,7 @@ func (w *world) configOf(t *testing.T, user string) *rest.Config {
 
 // options are those of a local console of a user.
 func (w *world) options(user string) *Options {
-	o := &Options{Config: rest.CopyConfig(w.config), Version: "v0", Dataset: dataset.DefaultSettings(), Doctor: doctor.Options{
+	o := &Options{Config: rest.CopyConfig(w.config), Version: "v0", blank: time.Minute, Dataset: dataset.DefaultSettings(), Doctor: doctor.Options{
 		Program: "sallyport", Registration: registration.Settings{Name: "sallyport"}, MetricsPort: doctor.DefaultMetricsPort,
 	}, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())

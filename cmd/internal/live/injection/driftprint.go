@@ -24,30 +24,15 @@ var driftStyles = map[drift.State]terminal.Style{
 
 // PrintText prints tables: of objects, of drifted workloads, and of exemptions.
 func (d *Drift) PrintText(out io.Writer) error {
+	onlyHeadings := func(rows [][]terminal.Span) bool { return len(rows) == 1 }
 	text := terminal.NewText(out)
-	first := true
-	table := func(rows [][]terminal.Span) {
-		if len(rows) == 1 { // the headings
-			return
-		}
-		if !first {
+	for i, rows := range slices.DeleteFunc([][][]terminal.Span{d.objectRows(), d.workloadRows(), d.exemptionRows()}, onlyHeadings) {
+		if i > 0 {
 			text.Line(0)
 		}
 		text.Table(3, rows...)
-		first = false
 	}
-	table(d.objectRows())
-	table(d.workloadRows())
-	table(d.exemptionRows())
 	return text.Flush()
-}
-
-// headings are the first row of a table.
-func headings(texts ...string) (row []terminal.Span) {
-	for _, text := range texts {
-		row = append(row, terminal.Heading.Of(text))
-	}
-	return row
 }
 
 // plainRow is a row of texts that others may have written.
@@ -63,7 +48,7 @@ func (d *Drift) objectRows() [][]terminal.Span {
 	for _, state := range drift.States() {
 		titles = append(titles, strings.ToUpper(string(state)))
 	}
-	rows := [][]terminal.Span{headings(titles...)}
+	rows := [][]terminal.Span{terminal.Heading.Row(titles...)}
 	for _, of := range d.PodDefaults {
 		revision := cmp.Or(of.Revision, "-")
 		if !of.Exists {
@@ -83,7 +68,7 @@ func (d *Drift) objectRows() [][]terminal.Span {
 }
 
 func (d *Drift) workloadRows() [][]terminal.Span {
-	rows := [][]terminal.Span{headings("NAMESPACE", "WORKLOAD", "PODS", "DIFFERENCE")}
+	rows := [][]terminal.Span{terminal.Heading.Row("NAMESPACE", "WORKLOAD", "PODS", "DIFFERENCE")}
 	for i := range d.Workloads {
 		of := &d.Workloads[i]
 		style := terminal.Plain
@@ -99,7 +84,7 @@ func (d *Drift) workloadRows() [][]terminal.Span {
 }
 
 func (d *Drift) exemptionRows() [][]terminal.Span {
-	rows := [][]terminal.Span{headings("NAMESPACE", "EXEMPTION", "WORKLOADS", "PODS", "UNTIL", "FROM", "REASON")}
+	rows := [][]terminal.Span{terminal.Heading.Row("NAMESPACE", "EXEMPTION", "WORKLOADS", "PODS", "UNTIL", "FROM", "REASON")}
 	for _, e := range d.Exemptions {
 		rows = append(rows, plainRow(e.Namespace, e.Name, strings.Join(e.Workloads, ","), strconv.Itoa(e.Pods), e.Until.Format(time.RFC3339), strings.Join(e.Objects, ","), e.Reason))
 	}

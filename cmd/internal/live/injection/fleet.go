@@ -84,35 +84,47 @@ func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes i
 
 func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*everywhere, error) {
 	out := &everywhere{podDefaults: map[string][]*manifest.Object{}, labels: map[string]labels.Set{}, notes: notes}
-	objects, err := c.List(ctx, CollectionOf(false, ""))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, ErrNoPodDefaults
-	case err != nil:
-		return nil, fmt.Errorf("list PodDefaults of all namespaces: %w", err)
-	}
-	for _, o := range objects {
-		out.podDefaults[o.Namespace] = append(out.podDefaults[o.Namespace], o)
-	}
-	out.cluster, out.hidden, err = c.ListIfAllowed(ctx, "ClusterPodDefaults", CollectionOf(true, ""), notes)
+	err := cluster.Together(ctx, notes,
+		func(ctx context.Context, _ io.Writer) error {
+			objects, err := c.List(ctx, CollectionOf(false, ""))
+			switch {
+			case apierrors.IsNotFound(err):
+				return ErrNoPodDefaults
+			case err != nil:
+				return fmt.Errorf("list PodDefaults of all namespaces: %w", err)
+			}
+			for _, o := range objects {
+				out.podDefaults[o.Namespace] = append(out.podDefaults[o.Namespace], o)
+			}
+			return nil
+		},
+		func(ctx context.Context, notes io.Writer) (err error) {
+			out.cluster, out.hidden, err = c.ListIfAllowed(ctx, "ClusterPodDefaults", CollectionOf(true, ""), notes)
+			return err
+		},
+		func(ctx context.Context, notes io.Writer) error {
+			namespaces, hidden, err := c.ListIfAllowed(ctx, "namespaces", "/api/v1/namespaces", notes)
+			if hidden {
+				manifest.Note(notes, "note: which ClusterPodDefaults are for a namespace is a guess")
+			}
+			for _, n := range namespaces {
+				out.labels[n.Name] = n.Labels
+			}
+			return err
+		},
+		func(ctx context.Context, notes io.Writer) (err error) {
+			out.exemptions, err = exemptions.Read(ctx, c, "", notes)
+			return err
+		},
+		func(ctx context.Context, notes io.Writer) (err error) {
+			out.stable, err = readStable(ctx, c, notes, "", revision.AllNamespaces)
+			return err
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
-	namespaces, hidden, err := c.ListIfAllowed(ctx, "namespaces", "/api/v1/namespaces", notes)
-	if hidden {
-		manifest.Note(notes, "note: which ClusterPodDefaults are for a namespace is a guess")
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range namespaces {
-		out.labels[n.Name] = n.Labels
-	}
-	if out.exemptions, err = exemptions.Read(ctx, c, "", notes); err != nil {
-		return nil, err
-	}
-	out.stable, err = readStable(ctx, c, notes, "", revision.AllNamespaces)
-	return out, err
+	return out, nil
 }
 
 // of returns the Defaults of a namespace.

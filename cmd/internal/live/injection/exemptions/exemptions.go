@@ -20,14 +20,19 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// Read returns the exemptions of a namespace that count, or of all if it is empty,
-// by namespace. None do unless the cluster has the webhook for them.
-func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (map[string][]*exempt.Exemption, error) {
+// CollectionOf is the path of the Exemptions of a namespace, or of all if it is empty.
+func CollectionOf(namespace string) string {
 	resource := sallyportv1alpha1.ExemptionResource
 	if namespace != "" {
 		resource = "namespaces/" + namespace + "/" + resource
 	}
-	objects, _, err := c.ListIfAllowed(ctx, "Exemptions", "/apis/"+sallyportv1alpha1.GroupVersion.String()+"/"+resource, notes)
+	return "/apis/" + sallyportv1alpha1.GroupVersion.String() + "/" + resource
+}
+
+// Read returns the exemptions of a namespace that count, or of all if it is empty,
+// by namespace. None do unless the cluster has the webhook for them.
+func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (map[string][]*exempt.Exemption, error) {
+	objects, _, err := c.ListIfAllowed(ctx, "Exemptions", CollectionOf(namespace), notes)
 	if err != nil {
 		return nil, err
 	}
