@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,15 @@ func anonymousRSS(pid int) (int64, error) { return statusOf(pid, "RssAnon") }
 
 // fileRSS is the part of it that is mapped files: RssFile.
 func fileRSS(pid int) (int64, error) { return statusOf(pid, "RssFile") }
+
+// endedRSS is the largest resident set size that a process had which has ended, in bytes: getrusage(2).
+func endedRSS(of *os.ProcessState) int64 {
+	usage, ok := of.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return usage.Maxrss << 10
+}
 
 func statusOf(pid int, field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -6,6 +6,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"time"
 )
 
@@ -20,3 +21,5 @@ func currentRSS(int) (int64, error) { return 0, errLinuxOnly }
 func anonymousRSS(int) (int64, error) { return 0, errLinuxOnly }
 
 func fileRSS(int) (int64, error) { return 0, errLinuxOnly }
+
+func endedRSS(*os.ProcessState) int64 { return 0 }

@@ -81,6 +81,14 @@ var limits = []limit{
 	{Part: partScale, Name: "100,000 PodDefaults, peak RSS of a leader", Unit: "MiB", AtMost: 700, Aim: 400, value: scaledBy(func(s *scaled) float64 { return s.LeaderPeakRSSMiB })},
 	{Part: partScale, Name: "100,000 PodDefaults, minimal pod, 1 matches", Unit: "× floor", AtMost: 2.8, Aim: 2.2, value: ratio(scaleOneMatch, sallyportName)},
 	{Part: partScale, Name: "the same, while a leader catches up", Unit: "× floor", AtMost: 4.2, Aim: 2.6, value: ratio(scaleOneMatch, leaderName)},
+	{Part: partScale, Name: "a change in all replicas, 99 %", Unit: "ms", AtMost: 2000, Aim: 1000, value: scaledBy(func(s *scaled) float64 { return s.Changes.Percentile99Ms })},
+	{Part: partScale, Name: "all conflicts known after a leader's start", Unit: "s", AtMost: 300, Aim: 120, value: scaledBy(func(s *scaled) float64 { return s.Conflicts.Seconds })},
+	{Part: partScale, Name: "drift of 150,000 pods", Unit: "s", AtMost: 60, Aim: 25, value: scaledBy(func(s *scaled) float64 { return s.Drift.Seconds })},
+	{Part: partScale, Name: "memory of drift", Unit: "MiB", AtMost: 600, Aim: 300, value: scaledBy(func(s *scaled) float64 { return s.Drift.PeakRSSMiB })},
+	{Part: partScale, Name: "peak RSS of a leader beside them", Unit: "MiB", AtMost: 1000, Aim: 300, value: scaledBy(func(s *scaled) float64 { return s.LeaderWithPodsRSSMiB })},
+	{Part: partScale, Name: "the console's first page", Unit: "s", AtMost: 10, Aim: 1, value: scaledBy(func(s *scaled) float64 { return s.Console.FirstSeconds })},
+	{Part: partScale, Name: "its page of a namespace", Unit: "s", AtMost: 10, Aim: 1, value: scaledBy(func(s *scaled) float64 { return s.Console.NamespaceSeconds })},
+	{Part: partScale, Name: "reads of others after a restart, 99 %, × without sallyport", Unit: "×", AtMost: 4, Aim: 2, value: scaledBy(func(s *scaled) float64 { return s.Storm.ratio() })},
 }
 
 // scaledBy is a figure of a large cluster.

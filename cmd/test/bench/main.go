@@ -136,6 +136,8 @@ type schedule struct {
 	Peers       []int         // policies of each peer in the stages after the first with peers
 	Scale       scale         // the objects of the stage of a large cluster
 	Leads       time.Duration // how long a replica of that stage leads
+	Changes     int           // of one PodDefault in it, until each replica has each
+	Reads       time.Duration // how long others read after the API server has restarted
 }
 
 // measures says whether a part is in the run.
@@ -147,12 +149,12 @@ var (
 	fullPlan = schedule{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
 		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Arrivals: 10 * time.Second, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100, 1000},
-		Scale: scale{Namespaces: 2000, PodDefaults: 100_000, ClusterPodDefaults: 1000}, Leads: 2 * time.Minute,
+		Scale: scale{Namespaces: 2000, PodDefaults: 100_000, ClusterPodDefaults: 1000, Pods: 150_000}, Leads: 2 * time.Minute, Changes: 100, Reads: 20 * time.Second,
 	}
 	quickPlan = schedule{
 		Rounds: 2, Window: 15 * time.Millisecond, WarmUp: 10 * time.Millisecond,
 		Many: 200, Fresh: [2]int{20, 40}, Starts: 1, Datasets: 50, Claims: 200, CreateTurns: 1, Creates: 16, Burst: 32, Arrivals: 200 * time.Millisecond, Idle: time.Second, Listed: 50, ListTurns: 1, ColdStarts: 1, Peers: []int{12},
-		Scale: scale{Namespaces: 4, PodDefaults: 200, ClusterPodDefaults: 5}, Leads: 2 * time.Second,
+		Scale: scale{Namespaces: 4, PodDefaults: 200, ClusterPodDefaults: 5, Pods: 60}, Leads: 2 * time.Second, Changes: 3, Reads: time.Second,
 	}
 )
 

@@ -152,6 +152,20 @@ func TestQuickRunOfALargeClusterOnARealAPIServer(t *testing.T) {
 			t.Errorf("%+v, want %d objects", c, want)
 		}
 	}
+	live := got.Scale
+	if c := live.Conflicts; c.Objects == 0 || c.Known != c.Objects {
+		t.Errorf("conflicts are %+v", c)
+	}
+	if d := live.Drift; d.Pods != quickPlan.Scale.Pods || d.Requests == 0 || d.PeakRSSMiB < 1 {
+		t.Errorf("drift is %+v, want %d pods", d, quickPlan.Scale.Pods)
+	}
+	if c := live.Changes; c.Samples != quickPlan.Changes || c.OtherChanges == 0 {
+		t.Errorf("changes are %+v", c)
+	}
+	table := new(strings.Builder)
+	if writeScale(table, live); !strings.Contains(table.String(), "drift of 60 pods") || !strings.Contains(table.String(), "reads of others") {
+		t.Errorf("the table is\n%s", table)
+	}
 }
 
 func TestRunRefusesWhatItDoesNotKnow(t *testing.T) {

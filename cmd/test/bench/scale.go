@@ -36,6 +36,7 @@ type scale struct {
 	Namespaces         int `json:"namespaces"`
 	PodDefaults        int `json:"podDefaults"`
 	ClusterPodDefaults int `json:"clusterPodDefaults"`
+	Pods               int `json:"pods"`
 }
 
 // scaled is what was measured with them.
@@ -51,6 +52,13 @@ type scaled struct {
 	LeaderPeakRSSMiB float64    `json:"leaderPeakRSSMiB"`
 	LeaderCPUSeconds float64    `json:"leaderCPUSeconds"`
 	Caches           []cacheRun `json:"caches"`
+	Conflicts        conflicts  `json:"conflicts"`
+	Changes          changed    `json:"changes"`
+	Drift            drifted    `json:"drift"`
+	// LeaderWithPodsRSSMiB is the peak of a replica that leads while there are pods.
+	LeaderWithPodsRSSMiB float64 `json:"leaderWithPodsRSSMiB"`
+	Console              opened  `json:"console"`
+	Storm                stormed `json:"storm"`
 }
 
 // perNamespace is how many PodDefaults the namespace has that pods are reviewed for.
@@ -106,6 +114,9 @@ func fillScale(ctx context.Context, s *site, p schedule, progress progress) (err
 		name, in := fmt.Sprintf("team-%05d", i), scaleNamespace(i%p.Scale.Namespaces)
 		object["metadata"].(map[string]any)["namespace"] = in
 		rename(object, name)
+		if i < p.Scale.Namespaces && p.Scale.conflicts(i) {
+			object["spec"].(map[string]any)["env"].([]any)[0].(map[string]any)["value"] = "another"
+		}
 		return "/" + in + "/" + name
 	}); err != nil {
 		return err
@@ -154,7 +165,6 @@ func (s *site) multiply(ctx context.Context, etcd *clientv3.Client, template cli
 	if err != nil || len(stored.Kvs) != 1 {
 		return fmt.Errorf("etcd has %d objects at %s%s: %w", len(stored.Kvs), prefix, suffix, err)
 	}
-	const together = 128 // etcd's own limit for a transaction
 	var puts []clientv3.Op
 	for i := range n {
 		var object map[string]any
@@ -166,7 +176,7 @@ func (s *site) multiply(ctx context.Context, etcd *clientv3.Client, template cli
 		if err != nil {
 			return err
 		}
-		if puts = append(puts, clientv3.OpPut(key, string(value))); len(puts) == together || i == n-1 {
+		if puts = append(puts, clientv3.OpPut(key, string(value))); len(puts) == maxPuts || i == n-1 {
 			if _, err := etcd.Txn(ctx).Then(puts...).Commit(); err != nil {
 				return err
 			}
@@ -175,6 +185,9 @@ func (s *site) multiply(ctx context.Context, etcd *clientv3.Client, template cli
 	}
 	return nil
 }
+
+// maxPuts is etcd's own limit for a transaction.
+const maxPuts = 128
 
 // podDefaultScheme has the kinds of PodDefaults, and of what belongs to them.
 func podDefaultScheme() *runtime.Scheme {
@@ -208,8 +221,14 @@ func (s *site) measureScale(ctx context.Context, p schedule, progress progress) 
 	}
 	out.StartSeconds = median(out.Starts)
 	progress.sayf("a replica leads for %s", p.Leads)
+	started := time.Now()
 	err := s.with(ctx, leaderName, func(srv *server) error {
-		if !lab.Sleep(ctx, p.Leads) {
+		known, err := s.awaitConflicts(ctx, p.Scale.conflictObjects(), started, 5*time.Minute)
+		if err != nil {
+			return err
+		}
+		out.Conflicts = known
+		if !lab.Sleep(ctx, p.Leads-time.Since(started)) {
 			return ctx.Err()
 		}
 		peak, err := peakRSS(srv.PID())
@@ -230,7 +249,39 @@ func (s *site) measureScale(ctx context.Context, p schedule, progress progress) 
 			out.Caches = append(out.Caches, run)
 		}
 	}
-	return out, nil
+	return out, s.measureLive(ctx, p, out, progress)
+}
+
+// measureLive measures what happens in a cluster that lives: changes, pods, people who look, restarts.
+func (s *site) measureLive(ctx context.Context, p schedule, out *scaled, progress progress) (err error) {
+	progress.sayf("changing PodDefaults, %d a second and one that is looked for", changesPerSecond)
+	if out.Changes, err = s.measureChanges(ctx, p); err != nil {
+		return err
+	}
+	if err := s.fillPods(ctx, p, progress); err != nil {
+		return err
+	}
+	progress.sayf("counting drift")
+	if out.Drift, err = s.measureDrift(ctx); err != nil {
+		return err
+	}
+	progress.sayf("a replica leads for %s beside the pods", p.Leads)
+	if err := s.with(ctx, leaderName, func(srv *server) error {
+		if !lab.Sleep(ctx, p.Leads) {
+			return ctx.Err()
+		}
+		peak, err := peakRSS(srv.PID())
+		out.LeaderWithPodsRSSMiB = mebibytes(peak)
+		return err
+	}); err != nil {
+		return err
+	}
+	progress.sayf("opening the console, and restarting the API server")
+	if out.Console, err = s.measureConsole(ctx); err != nil {
+		return err
+	}
+	out.Storm, err = s.measureStorm(ctx, p)
+	return err
 }
 
 // with starts a server, and stops it after use.
@@ -255,4 +306,5 @@ func writeScale(out *strings.Builder, s *scaled) {
 		c := s.cache(kind)
 		fmt.Fprintf(out, "  %-44s %10.2f %13.0f %10.0f %10.2f\n", kind, c.Seconds, c.PeakRSSMiB, c.LiveMiB, c.CPUSeconds)
 	}
+	writeScaleLive(out, s)
 }

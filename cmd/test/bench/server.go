@@ -29,6 +29,8 @@ type site struct {
 	sallyport   string // binary
 	podDefaults string // file
 	peers       map[string]installedPeer
+
+	leaderMetrics string // address of the leader that was started last
 }
 
 // A server is a process that answers reviews at url and a path.
@@ -79,7 +81,12 @@ var commands = map[string]func(s *site, port int) ([]string, error){
 		return s.serve(port, lab.Set("webhooks.poddefault.usage", poddefault.UsageCheck))
 	},
 	leaderName: func(s *site, port int) ([]string, error) {
-		return s.serve(port, "--controllers", "poddefault-status,poddefault-drift")
+		metrics, err := freeport.Get()
+		if err != nil {
+			return nil, err
+		}
+		s.leaderMetrics = net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics))
+		return s.serve(port, "--controllers", "poddefault-status,poddefault-drift", "--metrics-bind-address", s.leaderMetrics)
 	},
 	policiesName: func(s *site, port int) ([]string, error) {
 		file, err := writePolicies(s.dir)
