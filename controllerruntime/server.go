@@ -121,9 +121,9 @@ func (s *Server) route(path string) serving.Route {
 // admission.WithAside.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
 	r := call.Request.WithContext(admission.WithAside(ctx, call.Aside))
-	r.Body, r.ContentLength = http.NoBody, int64(len(call.Body))
-	if len(call.Body) > 0 {
-		r.Body = io.NopCloser(bytes.NewReader(call.Body))
+	// A body of length 0 that was sent in chunks is not http.NoBody, as on any server.
+	if r.Body != http.NoBody {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))
 	}
 	s.mux.ServeHTTP(w, r)
 }

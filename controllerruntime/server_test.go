@@ -448,6 +448,21 @@ func TestHandlersOnTheMuxAreServed(t *testing.T) {
 			t.Errorf("%s %s: %d %q, want %d with %q", tc.method, tc.path, code, body, tc.code, tc.want)
 		}
 	}
+
+	// Controller-runtime tells a body of length 0 in chunks from none.
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/mutate", io.NopCloser(strings.NewReader("")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.TransferEncoding, request.Header = []string{"chunked"}, http.Header{"Content-Type": {"application/foo"}}
+	response, err := r.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), "contentType=application/foo, expected application/json") {
+		t.Errorf("an empty body in chunks: %s, %v", body, err)
+	}
 }
 
 // On a loopback address, as in a project's tests, there is no other replica to call, so the

@@ -122,6 +122,8 @@ func (c *Conversion) convert(ctx context.Context, dst []byte, object *rawobject.
 	switch {
 	case !ok:
 		return dst, fmt.Errorf("there is no converter for kind %s of group %s here: correct the conversion of its CustomResourceDefinition", brief(object.Kind), brief(group))
+	case version == desired && group == desiredGroup:
+		return dst, fmt.Errorf("it has the wanted version %s already: an API server converts no such object", brief(review.desired))
 	case group != desiredGroup:
 		return dst, fmt.Errorf("its group is %s, and the wanted version is %s", brief(group), brief(review.desired))
 	}

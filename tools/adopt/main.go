@@ -80,7 +80,7 @@ func run(out io.Writer, top string, adopters []string, withSuites bool) error {
 		return nil
 	}
 	only := func(module string) bool { return slices.Contains(adopters, module) }
-	return errors.Join(compareDefinitions(out, top, only), runSuites(out, top, only))
+	return errors.Join(compareDefinitions(out, top, only), runSuites(out, top, only), runAdapters(out, top, only))
 }
 
 // A change is what happens to the requirements of a go.mod.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -80,5 +81,13 @@ func TestDefinitionsAreComparedFieldByField(t *testing.T) {
 	}
 	if err := equalWebhooks(nil, webhooks(configuration)); err == nil || !strings.Contains(err.Error(), "0 webhooks are defined, and 1 rendered") {
 		t.Errorf("one is missing: %v", err)
+	}
+}
+
+func TestFailedSpecsAreNamed(t *testing.T) {
+	const output = "\x1b[38;5;9m[FAIL]\x1b[0m \x1b[0mWebhooks \x1b[38;5;9m\x1b[1m[It] should b\x1b[0m\n\n" +
+		"  [FAIL] Webhooks [It] should a\n  [FAIL] Others [It] should b\n• [FAILED] [0.017 seconds]\n"
+	if got := failed(output); !slices.Equal(got, []string{"should a", "should b"}) {
+		t.Errorf("got %q", got)
 	}
 }

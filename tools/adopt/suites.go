@@ -28,7 +28,7 @@ type suite struct {
 
 // suites need KUBEBUILDER_ASSETS, with kustomize.
 var suites = []suite{
-	{module: "sigs.k8s.io/controller-runtime@v0.25.2", packages: []string{"./pkg/webhook"}, files: []string{"pkg/webhook/server_test.go", "pkg/webhook/webhook_integration_test.go"}},
+	{module: controllerRuntime, packages: []string{"./pkg/webhook"}, files: []string{"pkg/webhook/server_test.go", "pkg/webhook/webhook_integration_test.go"}},
 	{module: "sigs.k8s.io/jobset@v0.12.0", packages: []string{"./test/integration/webhook"}, files: []string{"test/integration/webhook/suite_test.go"}},
 	{module: "sigs.k8s.io/kueue@v0.17.0", packages: []string{"./test/integration/singlecluster/webhook/core"}, files: []string{"test/integration/framework/framework.go"}, prepare: kueueDefinitions},
 }
