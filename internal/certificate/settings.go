@@ -4,7 +4,7 @@ package certificate
 
 import "github.com/sallyport-io/sallyport/serving/certificate"
 
-// What users set is in the public package.
+// Settings, and what belongs to them, are those of the public package.
 type (
 	Settings = certificate.Settings
 	Source   = certificate.Source

@@ -4,7 +4,7 @@ package registration
 
 import "github.com/sallyport-io/sallyport/registration"
 
-// What users set is in the public package.
+// Settings, and what belongs to them, are those of the public package.
 type (
 	Settings               = registration.Settings
 	LeaderElectionSettings = registration.LeaderElectionSettings
