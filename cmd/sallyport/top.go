@@ -23,6 +23,12 @@ type topOptions struct {
 	text   cli.Text
 }
 
+// A topDocument is the output as JSON or YAML. Seconds is 0 for the time since the API server started.
+type topDocument struct {
+	Seconds float64              `json:"seconds"`
+	Usages  []*callmetrics.Usage `json:"usages"`
+}
+
 func newTopCommand() *cobra.Command {
 	o := topOptions{Flags: clusterFlags()}
 	cmd := &cobra.Command{
@@ -65,7 +71,7 @@ func (o *topOptions) run(ctx context.Context, cmd *cobra.Command, _ []string) er
 	}
 	err = callmetrics.Watch(ctx, c.Client.Discovery().RESTClient(), o.window, o.watch, cmd.ErrOrStderr(), func(usages []*callmetrics.Usage, window time.Duration) error {
 		if o.text.Format != "text" {
-			return cli.PrintAs(cmd.OutOrStdout(), o.text.Format, map[string]any{"seconds": window.Seconds(), "usages": usages})
+			return cli.PrintAs(cmd.OutOrStdout(), o.text.Format, topDocument{window.Seconds(), usages})
 		}
 		screen := o.text.Screen(cmd) // of the size that the terminal has now
 		screen.InPlace = o.watch

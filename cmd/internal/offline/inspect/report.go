@@ -56,14 +56,17 @@ func (r *Result) Add(report *lint.Report, err error) {
 // Found reports whether there are findings at or above the threshold.
 func (r *Result) Found() bool { return len(r.report.Findings) > 0 }
 
+// A Document is the result as JSON or YAML.
+type Document struct {
+	lint.Report
+	BelowThreshold int      `json:"belowThreshold"`
+	OfBaseline     int      `json:"ofBaseline,omitempty"`
+	Errors         []string `json:"errors,omitempty"`
+}
+
 // PrintAs prints the result as JSON or YAML.
 func (r *Result) PrintAs(out io.Writer, format string) error {
-	printed := struct {
-		lint.Report
-		BelowThreshold int      `json:"belowThreshold"`
-		OfBaseline     int      `json:"ofBaseline,omitempty"`
-		Errors         []string `json:"errors,omitempty"`
-	}{Report: r.report, BelowThreshold: r.below, OfBaseline: r.known}
+	printed := Document{Report: r.report, BelowThreshold: r.below, OfBaseline: r.known}
 	if printed.Findings == nil {
 		printed.Findings = []lint.Finding{}
 	}

@@ -156,43 +156,51 @@ func indent(text string) string {
 	return out.String()
 }
 
+// A Document has the results as JSON or YAML.
+type Document struct {
+	Cases []documented `json:"cases"`
+	Notes []string     `json:"notes,omitempty"`
+}
+
+type documentedProblem struct {
+	Message string `json:"message"`
+	Diff    string `json:"diff,omitempty"`
+}
+
+type documented struct {
+	Suite    string              `json:"suite"`
+	Name     string              `json:"name"`
+	File     string              `json:"file"`
+	Line     int                 `json:"line,omitempty"`
+	Passed   bool                `json:"passed"`
+	Problems []documentedProblem `json:"problems,omitempty"`
+	Unknown  []string            `json:"unknown,omitempty"`
+	Error    string              `json:"error,omitempty"`
+	Notes    []string            `json:"notes,omitempty"`
+	Warnings []string            `json:"warnings,omitempty"`
+	Updated  []string            `json:"updated,omitempty"`
+	Seconds  float64             `json:"seconds"`
+}
+
 // document prints the results as JSON or YAML.
 func (p *Printer) document() error {
-	type problem struct {
-		Message string `json:"message"`
-		Diff    string `json:"diff,omitempty"`
-	}
-	type result struct {
-		Suite    string    `json:"suite"`
-		Name     string    `json:"name"`
-		File     string    `json:"file"`
-		Line     int       `json:"line,omitempty"`
-		Passed   bool      `json:"passed"`
-		Problems []problem `json:"problems,omitempty"`
-		Unknown  []string  `json:"unknown,omitempty"`
-		Error    string    `json:"error,omitempty"`
-		Notes    []string  `json:"notes,omitempty"`
-		Warnings []string  `json:"warnings,omitempty"`
-		Updated  []string  `json:"updated,omitempty"`
-		Seconds  float64   `json:"seconds"`
-	}
-	results := make([]result, len(p.results))
+	results := make([]documented, len(p.results))
 	for i, r := range p.results {
 		to := &results[i]
-		*to = result{
+		*to = documented{
 			Suite: r.Suite, Name: r.Name, File: r.File, Line: r.Line, Passed: r.Passed(),
 			Unknown: r.Unknown, Notes: r.Notes, Warnings: r.Warnings, Updated: r.Updated, Seconds: r.Duration.Seconds(),
 		}
 		for _, one := range r.Problems {
-			to.Problems = append(to.Problems, problem(one))
+			to.Problems = append(to.Problems, documentedProblem(one))
 		}
 		if r.Err != nil {
 			to.Error = r.Err.Error()
 		}
 	}
-	all := map[string]any{"cases": results}
+	all := Document{Cases: results}
 	if text := p.open(); text != "" {
-		all["notes"] = []string{text}
+		all.Notes = []string{text}
 	}
 	return cli.PrintAs(p.Out, p.Output, all)
 }
