@@ -115,7 +115,7 @@ func TestConsoleOnARealAPIServer(t *testing.T) {
 		body := w.page(t, "", "/poddefaults?namespace=team-a", http.StatusOK)
 		has(t, body, "PodDefault first", "ClusterPodDefault everywhere", "uses-first=true", "TOKEN", "data at /data", "env TOKEN",
 			"1 pod has the current version", "2 pods have the older version 1", "1 pod was missed", "1 pod has it and would not be selected now",
-			"name=without", "&lt;script&gt;", "!<script>", "!hunter2", "!hunter3", "!xxxxx", "!third")
+			"name=without", "get reports.openreports.io sallyport", "&lt;script&gt;", "!<script>", "!hunter2", "!hunter3", "!xxxxx", "!third")
 	})
 	t.Run("a user sees what the user's rights show", func(t *testing.T) {
 		has(t, w.page(t, "member", "/poddefaults?ns=team-a", http.StatusOK), "PodDefault first", "you may not list ClusterPodDefaults", "!everywhere")

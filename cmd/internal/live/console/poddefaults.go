@@ -141,6 +141,11 @@ func mapOf(s *injection.Survey) string {
 	return draw.Map("What PodDefaults add, and the pods that have it", []string{"Adds", "PodDefaults", "Pods"}, [][]draw.Node{brought, defaults, pods}, [][]draw.Edge{left, right})
 }
 
+// reportOf is the command for what the server has found about the namespace, if it writes reports.
+func reportOf(v *visit) cell {
+	return cell{{text: "kubectl --namespace " + v.cluster.Namespace + " get reports.openreports.io sallyport --output yaml", copied: true}}
+}
+
 // conflicting are the indexes of the objects that have a conflict, in order.
 func conflicting(s *injection.Survey) []int {
 	var out []int

@@ -70,6 +70,7 @@ func TestPagesOnARealAPIServer(t *testing.T) {
 		{"a command is copied", testCopy},
 		{"markup in objects is text", testMarkup},
 		{"an open page follows the cluster", testLive},
+		{"a browser shows each page of a big cluster at once", testWeight},
 		{"an API server that goes away and returns", testOutage},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
