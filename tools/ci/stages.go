@@ -50,7 +50,7 @@ func (t *tree) nightly() error {
 			t.say("Kubernetes %s", release)
 			older := *t
 			older.settings.k8s, older.stage = release, "apiserver-"+release
-			if err := older.inOrder((*tree).apiserver, (*tree).operator, (*tree).aloneTests); err != nil {
+			if err := older.inOrder((*tree).apiserver, (*tree).operator, (*tree).aloneTests, (*tree).policies); err != nil {
 				return err
 			}
 		}
@@ -62,6 +62,15 @@ func (t *tree) nightly() error {
 		often.goesOn = true
 		return often.inOrder((*tree).conformance, (*tree).faults, (*tree).rehearse, (*tree).adopters, (*tree).upgrade)
 	})
+}
+
+// policies compares what lint and chain say of 300 policies with an API server.
+func (t *tree) policies() error {
+	t, err := t.withControlPlane(basicComponents)
+	if err != nil {
+		return err
+	}
+	return t.run("", "go", "test", "./cmd/internal/offline/chain", "-run", "WhatLintAndChainAccept"+onAPIServer, "-count=1", "-v", "-times", "5")
 }
 
 // repeated runs what depends on chance or on time more often than `make test` does.

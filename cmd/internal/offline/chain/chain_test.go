@@ -33,6 +33,9 @@ const onPods = "matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions
 
 // mutating is a policy with its binding. More are further fields of the policy, and of the binding.
 func mutating(name, expression, more, ofBinding string) string {
+	if !strings.Contains(more, "reinvocationPolicy") {
+		more += "  reinvocationPolicy: Never\n"
+	}
 	return fmt.Sprintf("apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {name: %[1]s}\nspec:\n  %[2]s\n%[3]s  mutations: [{patchType: JSONPatch, jsonPatch: {expression: %[4]q}}]\n---\n"+
 		"{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: %[1]s}, spec: {policyName: %[1]s%[5]s}}\n---\n", name, onPods, more, expression, ofBinding)
 }
@@ -181,11 +184,11 @@ func TestWhatTheAPIServerWouldNotAcceptIsAnError(t *testing.T) {
 		"one that no binding names":           {strings.ReplaceAll(validating("v", "{expression: object.spec.}", "", ""), "policyName: v", "policyName: other"), "with.yaml:4: ValidatingAdmissionPolicy v: object.spec."},
 		"a mutation that no binding names":    {strings.ReplaceAll(mutating("m", "[JSONPatch{op: 1}]", "", ""), "policyName: m", "policyName: other"), "MutatingAdmissionPolicy m: "},
 		"parameters without their kind":       {validating("v", "{expression: params.data.x == ''}", "", ""), "undeclared reference to 'params'"},
-		"a mutation of no type":               {strings.ReplaceAll(mutating("m", "[]", "", ""), "patchType: JSONPatch", "patchType: Merge"), `patchType "Merge"`},
-		"no constraints":                      {strings.ReplaceAll(validating("v", "{expression: 'true'}", "", ""), "  "+onPods+"\n", ""), "matchConstraints is required"},
+		"a mutation of no type":               {strings.ReplaceAll(mutating("m", "[]", "", ""), "patchType: JSONPatch", "patchType: Merge"), `patchType: Unsupported value: "Merge"`},
+		"no constraints":                      {strings.ReplaceAll(validating("v", "{expression: 'true'}", "", ""), "  "+onPods+"\n", ""), "matchConstraints.resourceRules are missing"},
 		"a policy that is given twice":        {validating("v", "{expression: 'true'}", "", "") + validating("v", "{expression: 'true'}", "", ""), "was given before, at with.yaml:1"},
-		"a binding without actions":           {strings.ReplaceAll(validating("v", "{expression: 'true'}", "", ""), ", validationActions: [Deny]", ""), "validationActions is required"},
-		"a reference without action":          {validating("v", "{expression: 'true'}", "", ", paramRef: {name: x}"), "parameterNotFoundAction is required"},
+		"a binding without actions":           {strings.ReplaceAll(validating("v", "{expression: 'true'}", "", ""), ", validationActions: [Deny]", ""), "validationActions are missing"},
+		"a reference without action":          {validating("v", "{expression: 'true'}", "", ", paramRef: {name: x}"), "parameterNotFoundAction is missing"},
 		"a field of another type":             {strings.ReplaceAll(validating("v", "{expression: 'true'}", "", ""), "policyName: v", "policyName: [v]"), "spec.policyName"},
 		"a webhook's condition":               {webhook("Validating", "v.example.com", "  sideEffects: None\n  matchConditions: [{name: x, expression: '1'}]\n"), "must evaluate to bool"},
 	} {
@@ -338,6 +341,7 @@ func TestCustomResourcesAreDefaultedAndMergedByTheirDefinition(t *testing.T) {
 kind: MutatingAdmissionPolicy
 metadata: {name: m}
 spec:
+  reinvocationPolicy: Never
   matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [crontabs]}]}
   mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: Object.spec{items: [Object.spec.items{name: "b"}], size: object.spec.size + 1}}'}}]
 ---

@@ -73,9 +73,6 @@ func TestPoliciesAreEvaluatedAsTheReleaseDoesOnARealAPIServer(t *testing.T) {
 			for _, name := range []string{"m", "v"} {
 				text = strings.ReplaceAll(strings.ReplaceAll(text, "metadata: {name: "+name+"}", "metadata: {name: "+name+"-"+namespace+"}"), "policyName: "+name, "policyName: "+name+"-"+namespace)
 			}
-			if strings.HasPrefix(text, "apiVersion: admissionregistration.k8s.io/v1\nkind: Mutating") {
-				text = strings.Replace(text, "spec:\n", "spec:\n  reinvocationPolicy: Never\n", 1)
-			}
 			objects, _, err := manifest.Parse("with.yaml", []byte(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %[1]s, labels: {kubernetes.io/metadata.name: %[1]s}}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: p, namespace: %[1]s}, data: {k: v}}\n---\n%[2]s", namespace, text)))
 			if err != nil {
 				t.Fatal(err)

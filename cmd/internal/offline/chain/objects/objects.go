@@ -12,6 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/policyfields"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -44,22 +45,21 @@ func (o *Objects) decode(all []*manifest.Object) error {
 	return errors.Join(
 		take(all, &o.MutatingPolicies, func(p *admissionregistrationv1.MutatingAdmissionPolicy) error {
 			defaultFailurePolicy(&p.Spec.FailurePolicy)
-			return defaultConstraints(p.Spec.MatchConstraints)
+			defaultMatchResources(p.Spec.MatchConstraints)
+			return policyfields.Join(policyfields.MutatingPolicy(&p.Spec))
 		}),
 		take(all, &o.MutatingBindings, func(b *admissionregistrationv1.MutatingAdmissionPolicyBinding) error {
 			defaultMatchResources(b.Spec.MatchResources)
-			return checkParamRef(b.Spec.ParamRef)
+			return policyfields.Join(policyfields.MutatingBinding(&b.Spec))
 		}),
 		take(all, &o.ValidatingPolicies, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) error {
 			defaultFailurePolicy(&p.Spec.FailurePolicy)
-			return defaultConstraints(p.Spec.MatchConstraints)
+			defaultMatchResources(p.Spec.MatchConstraints)
+			return policyfields.Join(policyfields.ValidatingPolicy(p.Name, &p.Spec))
 		}),
 		take(all, &o.ValidatingBindings, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) error {
 			defaultMatchResources(b.Spec.MatchResources)
-			if len(b.Spec.ValidationActions) == 0 {
-				return errors.New("validationActions is required: Deny, Warn or Audit")
-			}
-			return checkParamRef(b.Spec.ParamRef)
+			return policyfields.Join(policyfields.ValidatingBinding(&b.Spec))
 		}),
 		take(all, &o.MutatingWebhooks, func(c *admissionregistrationv1.MutatingWebhookConfiguration) error {
 			for i := range c.Webhooks {
@@ -148,14 +148,6 @@ func defaultMatchResources(m *admissionregistrationv1.MatchResources) {
 	}
 }
 
-func defaultConstraints(m *admissionregistrationv1.MatchResources) error {
-	if m == nil {
-		return errors.New("matchConstraints is required")
-	}
-	defaultMatchResources(m)
-	return nil
-}
-
 func defaultWebhook(policy **admissionregistrationv1.MatchPolicyType, namespaces, objects **metav1.LabelSelector, seconds **int32, rules []admissionregistrationv1.RuleWithOperations) {
 	defaultMatching(policy, namespaces, objects)
 	if *seconds == nil {
@@ -164,13 +156,6 @@ func defaultWebhook(policy **admissionregistrationv1.MatchPolicyType, namespaces
 	for i := range rules {
 		defaultScope(&rules[i].Rule)
 	}
-}
-
-func checkParamRef(ref *admissionregistrationv1.ParamRef) error {
-	if ref != nil && ref.ParameterNotFoundAction == nil {
-		return errors.New("paramRef.parameterNotFoundAction is required: Allow or Deny")
-	}
-	return nil
 }
 
 // NoteBindings returns a note for each binding without policy, and for each policy without binding.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/cel-go/common/ast"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/policyfields"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
@@ -242,60 +244,34 @@ func compile() Rule {
 func invalid() Rule {
 	return Rule{
 		ID: "policy-invalid", Levels: []Level{Error}, Source: validation,
-		What: "A policy has resource rules, and validations, audit annotations or mutations; a mutating policy has a reinvocationPolicy. A binding names a policy; one of a validating policy has validationActions without duplicates, and not both Deny and Warn; a paramRef has a name or a selector, and a parameterNotFoundAction.",
+		What: "Fields of policies and bindings are as the API server requires: rules, selectors, names of variables, conditions and annotations, reasons, messages, and values that are one of several. A paramRef has a name or a selector, and a parameterNotFoundAction.",
 		Why:  "The API server refuses the object.",
 		Fix:  "Correct the field.",
 		check: func(c *checker) {
 			for _, p := range c.Policies {
-				if len(p.rules()) == 0 {
-					c.find(p.Object, Error, "/spec/matchConstraints", "matchConstraints.resourceRules are missing")
-				}
 				if p.Mutating {
-					if len(p.Mutation.Mutations) == 0 {
-						c.find(p.Object, Error, "/spec", "there are no mutations")
-					}
-					if p.Mutation.ReinvocationPolicy == "" {
-						c.find(p.Object, Error, "/spec", "reinvocationPolicy is missing")
-					}
-					for i, m := range p.Mutation.Mutations {
-						if (m.PatchType == admissionregistrationv1.PatchTypeJSONPatch) != (m.JSONPatch != nil) || (m.PatchType == admissionregistrationv1.PatchTypeApplyConfiguration) != (m.ApplyConfiguration != nil) {
-							c.find(p.Object, Error, fmt.Sprintf("/spec/mutations/%d", i), fmt.Sprintf("mutations[%d]: patchType %q does not fit the fields that are set", i, m.PatchType))
-						}
-					}
-				} else if len(p.Validating.Validations) == 0 && len(p.Validating.AuditAnnotations) == 0 {
-					c.find(p.Object, Error, "/spec", "there are neither validations nor auditAnnotations")
+					c.invalid(p.Object, policyfields.MutatingPolicy(p.Mutation))
+				} else {
+					c.invalid(p.Object, policyfields.ValidatingPolicy(p.Name, p.Validating))
 				}
 			}
 			for _, b := range c.Bindings {
-				c.invalidBinding(b)
+				if b.Mutating {
+					c.invalid(b.Object, policyfields.MutatingBinding(&admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: b.PolicyName, MatchResources: b.Match, ParamRef: b.ParamRef}))
+				} else {
+					c.invalid(b.Object, policyfields.ValidatingBinding(&admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: b.PolicyName, MatchResources: b.Match, ParamRef: b.ParamRef, ValidationActions: b.Actions}))
+				}
 			}
 		},
 	}
 }
 
-func (c *checker) invalidBinding(b *Binding) {
-	if b.PolicyName == "" {
-		c.find(b.Object, Error, "/spec", "policyName is missing")
-	}
-	seen := map[admissionregistrationv1.ValidationAction]bool{}
-	for _, action := range b.Actions {
-		if seen[action] {
-			c.find(b.Object, Error, "/spec/validationActions", "validationActions has "+string(action)+" twice")
+func (c *checker) invalid(o *Object, errs field.ErrorList) {
+	for _, err := range errs {
+		if err.BadValue == admissionregistrationv1.Delete {
+			continue // that of another rule
 		}
-		seen[action] = true
-	}
-	if seen[admissionregistrationv1.Deny] && seen[admissionregistrationv1.Warn] {
-		c.find(b.Object, Error, "/spec/validationActions", "validationActions has both Deny and Warn")
-	}
-	if !b.Mutating && len(b.Actions) == 0 {
-		c.find(b.Object, Error, "/spec", "validationActions are missing")
-	}
-	if ref := b.ParamRef; ref != nil {
-		if (ref.Name == "") == (ref.Selector == nil) {
-			c.find(b.Object, Error, "/spec/paramRef", "paramRef has to have either a name or a selector")
-		}
-		if ref.ParameterNotFoundAction == nil {
-			c.find(b.Object, Error, "/spec/paramRef", "paramRef.parameterNotFoundAction is missing")
-		}
+		pointer := "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(err.Field)
+		c.find(o, Error, pointer, policyfields.Text(err))
 	}
 }
