@@ -14,6 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollouts"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/internal/cli"
 )
 
 // An assessment is a check before an upgrade of the cluster or of the server.
@@ -122,7 +123,7 @@ func assessWebhooks(ctx context.Context, v *visit) ([]assessment, error) {
 	case errs > 0:
 		a.Status, a.Text, a.Remedy = doctor.Fix, strconv.Itoa(errs)+" errors in webhook configurations and policies", "The page Webhooks and policies has each with its remedy."
 	case len(listing.Skipped) > 0:
-		a.Status, a.Text, a.Remedy = doctor.Unknown, "not everything could be read", "An administrator sees more."
+		a.Status, a.Text, a.Remedy = doctor.Unknown, "no error was found, and "+cli.Count(len(listing.Skipped), "check", "checks")+" could not be made", "The page Webhooks and policies says which, and why."
 	}
 	return []assessment{a}, nil
 }

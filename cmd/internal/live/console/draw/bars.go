@@ -82,7 +82,7 @@ type Bin struct {
 // among many fast ones are seen.
 func Histogram(label string, bins []Bin) string {
 	c := &canvas{}
-	const width, height = 46, 72
+	const width, height = 58, 72
 	most := 0.0
 	for _, b := range bins {
 		most = max(most, b.Count)
@@ -121,7 +121,7 @@ type Cell struct {
 // Heat draws a table whose cells are colored by their shares, in five steps.
 func Heat(label string, rows, columns []string, cells [][]Cell) string {
 	c := &canvas{}
-	const first, width, height = 200, 104, 28
+	const first, width, height = 160, 118, 28
 	for j, column := range columns {
 		c.text(first+j*width+4, 16, width-4, "title", column)
 	}
