@@ -73,9 +73,10 @@ func TestWhatLintAndChainAcceptOnARealAPIServer(t *testing.T) {
 	for i, d := range all {
 		verdict, why := d.compare(t, config, of)
 		counts[verdict]++
-		if verdict == "false alarm" {
+		switch verdict {
+		case "false alarm":
 			t.Logf("%s, policy %d: %s\n%s", verdict, i, why, d.yaml)
-		} else if verdict == "false green" {
+		case "false green":
 			t.Errorf("%s, policy %d: %s\n%s", verdict, i, why, d.yaml)
 		}
 	}
@@ -189,7 +190,7 @@ func (d *drawn) difference(stored *corev1.Pod, refused error, warned []string, o
 	}
 	exact := of.Minor >= 37 // older releases have other texts of CEL
 	if refused != nil {
-		status := refused.(apierrors.APIStatus).Status() //nolint:errorlint,forcetypeassert // it is that of the client
+		status := refused.(apierrors.APIStatus).Status() //nolint:forcetypeassert // it is that of the client
 		if exact && (status.Message != d.result.Denied.Message || status.Code != d.result.Denied.Code || status.Reason != d.result.Denied.Reason) {
 			return cmp.Diff([]any{status.Message, status.Code, status.Reason}, []any{d.result.Denied.Message, d.result.Denied.Code, d.result.Denied.Reason})
 		}

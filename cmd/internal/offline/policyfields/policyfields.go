@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -135,7 +135,7 @@ func MutatingBinding(s *admissionregistrationv1.MutatingAdmissionPolicyBindingSp
 		errs = append(errs, field.Required(at, "has to have either a name or a selector"))
 	}
 	if ref.Name != "" {
-		errs = append(errs, invalid(at.Child("name"), ref.Name, path.IsValidPathSegmentName(ref.Name))...)
+		errs = append(errs, invalid(at.Child("name"), ref.Name, content.IsPathSegmentName(ref.Name))...)
 	}
 	errs = append(errs, selector(ref.Selector, at.Child("selector"))...)
 	if ref.ParameterNotFoundAction == nil {
@@ -221,7 +221,7 @@ func rules(list []admissionregistrationv1.NamedRuleWithOperations, at *field.Pat
 	for i, rule := range list {
 		seen := map[string]bool{}
 		for _, name := range rule.ResourceNames {
-			errs = append(errs, invalid(at.Index(i).Child("resourceNames"), name, path.IsValidPathSegmentName(name))...)
+			errs = append(errs, invalid(at.Index(i).Child("resourceNames"), name, content.IsPathSegmentName(name))...)
 			if seen[name] {
 				errs = append(errs, field.Duplicate(at.Index(i).Child("resourceNames"), name))
 			}

@@ -10,8 +10,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -36,7 +36,7 @@ func Check(raw []byte, gvk schema.GroupVersionKind, known bool) []Problem {
 			return nil // what reads the object says so
 		}
 		read.Spec.Template.Metadata.Name = "x" // a template needs none
-		return append(problems("", &read.Metadata, nameRule(gvk), true), problems("spec.template.", &read.Spec.Template.Metadata, path.ValidatePathSegmentName, true)...)
+		return append(problems("", &read.Metadata, nameRule(gvk), true), problems("spec.template.", &read.Spec.Template.Metadata, pathSegment, true)...)
 	}
 	var other struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -65,11 +65,18 @@ func problems(parent string, meta *metav1.ObjectMeta, name validation.ValidateNa
 // pattern is in messages that say the same in words.
 var pattern = regexp.MustCompile(`, regex used for validation is '[^']*'`)
 
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
 // nameRule returns what the API server permits as a name.
 func nameRule(of schema.GroupVersionKind) validation.ValidateNameFunc {
 	switch {
 	case of.Group == rbacv1.GroupName:
-		return path.ValidatePathSegmentName
+		return pathSegment
 	case of.Group == "" && (of.Kind == "Namespace" || of.Kind == "Service"), of.Kind == "StatefulSet" && of.Group == appsv1.GroupName:
 		return validation.NameIsDNSLabel // a Service's may begin with a digit in new releases
 	}
