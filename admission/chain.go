@@ -50,10 +50,10 @@ type named struct {
 	name string
 }
 
-// Operations implements [Restricted].
+// Operations implements restricted.
 func (n *named) Operations() []admissionregistrationv1.OperationType { return operationsOf(n.Handler) }
 
-// Validate implements [Checked].
+// Validate implements checked.
 func (n *named) Validate() error {
 	if err := checkHandler(n.Handler); err != nil {
 		return fmt.Errorf("handler %q: %w", n.name, err)
@@ -77,7 +77,7 @@ func (n *named) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (
 
 type chain struct{ links []Handler }
 
-// Operations implements [Restricted].
+// Operations implements restricted.
 func (c *chain) Operations() []admissionregistrationv1.OperationType {
 	common := operations
 	for _, link := range c.links {
@@ -99,7 +99,7 @@ func (c *chain) CopyProblem() string {
 	return ""
 }
 
-// Validate implements [Checked].
+// Validate implements checked.
 func (c *chain) Validate() error {
 	if len(c.links) == 0 {
 		return errors.New("the chain has no handlers")

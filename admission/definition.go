@@ -39,8 +39,7 @@ func define(w Webhook, options []WebhookOption) Webhook {
 
 func nilOption(i int) error { return fmt.Errorf("option %d is nil: leave it out", i+1) }
 
-// WebhookOption sets fields of a [Webhook]. Use a function literal for fields without an
-// option.
+// WebhookOption sets fields of a [Webhook].
 type WebhookOption func(*Webhook)
 
 // AtPath sets the URL path of the webhook.
@@ -77,6 +76,36 @@ func WithMatchCondition(name, expression string) WebhookOption {
 	return func(w *Webhook) {
 		w.MatchConditions = append(w.MatchConditions, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
 	}
+}
+
+// WithMatchPolicy sets whether the rules also select requests in equivalent versions.
+func WithMatchPolicy(policy admissionregistrationv1.MatchPolicyType) WebhookOption {
+	return func(w *Webhook) { w.MatchPolicy = policy }
+}
+
+// WithSideEffects sets None, or NoneOnDryRun for a handler that leaves them out on a dry run.
+func WithSideEffects(class admissionregistrationv1.SideEffectClass) WebhookOption {
+	return func(w *Webhook) { w.SideEffects = class }
+}
+
+// WithReinvocationPolicy sets whether a mutating webhook is called again after a later one
+// has changed the object.
+func WithReinvocationPolicy(policy admissionregistrationv1.ReinvocationPolicyType) WebhookOption {
+	return func(w *Webhook) { w.ReinvocationPolicy = policy }
+}
+
+// WithReviewVersions sets the versions of AdmissionReview, in order of preference.
+func WithReviewVersions(versions ...string) WebhookOption {
+	return func(w *Webhook) { w.ReviewVersions = versions }
+}
+
+// WithAllowWedge gives the reason why the webhook may be registered although it can bring the
+// cluster to a halt, see [Webhook].
+func WithAllowWedge(reason string) WebhookOption { return func(w *Webhook) { w.AllowWedge = reason } }
+
+// WithBackstop sets what stands in for a mutating webhook while its server is away.
+func WithBackstop(backstop *Backstop) WebhookOption {
+	return func(w *Webhook) { w.Backstop = backstop }
 }
 
 // Rules returns a list of one rule: operations on a resource, which may be a sub-resource

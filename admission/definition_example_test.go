@@ -85,7 +85,7 @@ func ExampleWebhook_allowWedge() {
 	}
 
 	fmt.Println(problem(webhook) != nil)
-	webhook.AllowWedge = "kubelets update the status, which is another resource"
+	admission.WithAllowWedge("kubelets update the status, which is another resource")(&webhook)
 	fmt.Println(problem(webhook))
 	// Output:
 	// true

@@ -26,6 +26,10 @@ import (
 // bytes are JSON without duplicate names and invalid UTF-8, within the server's nesting
 // limit, so handlers need not check that again. A handler must be safe for concurrent use
 // and without side effects (None).
+//
+// A handler may have two more methods, which wrappers should pass on. Validate() error
+// has the problems that its constructor could not return, and Operations()
+// []admissionregistrationv1.OperationType what it answers: [Webhook.Validate] reports the problems, and rules with other operations.
 type Handler interface {
 	Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error)
 }

@@ -68,14 +68,14 @@ type mutator struct {
 	err    error
 }
 
-// Operations implements [Restricted].
+// Operations implements restricted.
 func (m *mutator) Operations() []admissionregistrationv1.OperationType {
 	return []admissionregistrationv1.OperationType{
 		admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Connect,
 	}
 }
 
-// Validate implements [Checked].
+// Validate implements checked.
 func (m *mutator) Validate() error { return errors.Join(m.err, m.target.err) }
 
 // Handle implements [Handler].

@@ -125,9 +125,6 @@ func Warn(ctx context.Context, warnings ...string) {
 	}
 }
 
-// Warnf is [Warn] with a format.
-func Warnf(ctx context.Context, format string, args ...any) { Warn(ctx, fmt.Sprintf(format, args...)) }
-
 // Audit adds an annotation to the audit event of the request, as
 // "<webhook name>/<key>". A key has at most 63 characters and no slash: the API
 // server drops others, which the server of the webhook logs. Nothing secret belongs here. It does nothing if ctx is not

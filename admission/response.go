@@ -56,9 +56,6 @@ func Denied(message string) *Response {
 	return DeniedWith(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
 }
 
-// Deniedf is [Denied] with a format.
-func Deniedf(format string, args ...any) *Response { return Denied(fmt.Sprintf(format, args...)) }
-
 // BadRequest denies a request that the webhook cannot read: an object of another kind, a
 // missing or undecodable one. It is a decision, so that no failurePolicy admits what the
 // webhook could not inspect.

@@ -33,9 +33,6 @@ func TestResponses(t *testing.T) {
 		{"denied is 403 Forbidden", Denied("100% no"), Response{Status: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "100% no",
 		}}},
-		{"denied with a format", Deniedf("pod %s: %d containers", "a", 2), Response{Status: &metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "pod a: 2 containers",
-		}}},
 		{"a bad request is 400", BadRequest("no %s", "pod"), Response{Status: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "no pod",
 		}}},

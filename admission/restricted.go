@@ -10,16 +10,14 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// Restricted is a [Handler] that does not support all operations. [Webhook]'s Validate
-// rejects rules with other operations. Wrappers of a handler should pass it on.
-type Restricted interface {
+// restricted is a [Handler] that does not support all operations.
+type restricted interface {
 	Handler
 	Operations() []admissionregistrationv1.OperationType
 }
 
-// Checked is a [Handler] with problems that its constructor could not return. [Webhook]'s
-// Validate reports them. Wrappers of a handler should pass it on.
-type Checked interface {
+// checked is a [Handler] with problems that its constructor could not return.
+type checked interface {
 	Handler
 	Validate() error
 }
@@ -31,8 +29,8 @@ var operations = []admissionregistrationv1.OperationType{
 
 // operationsOf tells what a handler answers.
 func operationsOf(handler Handler) []admissionregistrationv1.OperationType {
-	if restricted, ok := handler.(Restricted); ok {
-		return restricted.Operations()
+	if r, ok := handler.(restricted); ok {
+		return r.Operations()
 	}
 	return operations
 }
@@ -41,8 +39,8 @@ func checkHandler(handler Handler) error {
 	if function, ok := handler.(HandlerFunc); handler == nil || ok && function == nil {
 		return errors.New("is missing: pass one, such as admission.Validate(check)")
 	}
-	if checked, ok := handler.(Checked); ok {
-		return checked.Validate()
+	if c, ok := handler.(checked); ok {
+		return c.Validate()
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func TestWarningsAndAuditAnnotationsGoWithEveryDecision(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			say := func(ctx context.Context, _ *corev1.Pod) error {
 				admission.Warn(ctx, "one")
-				admission.Warnf(ctx, "two of %d", 2)
+				admission.Warn(ctx, "two of 2")
 				admission.Audit(ctx, "because", "of that")
 				return tc.err
 			}

@@ -187,14 +187,14 @@ func (v *validator) check(operation admissionv1.Operation) func(c *call) error {
 	return nil
 }
 
-// Operations implements [Restricted].
+// Operations implements restricted.
 func (v *validator) Operations() []admissionregistrationv1.OperationType {
 	return slices.DeleteFunc(slices.Clone(operations), func(o admissionregistrationv1.OperationType) bool {
 		return v.check(admissionv1.Operation(o)) == nil
 	})
 }
 
-// Validate implements [Checked].
+// Validate implements checked.
 func (v *validator) Validate() error { return errors.Join(v.err, v.target.err) }
 
 // Handle implements [Handler].

@@ -11,6 +11,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -211,4 +212,21 @@ func conditions(n int) []admissionregistrationv1.MatchCondition {
 		out[i] = admissionregistrationv1.MatchCondition{Name: fmt.Sprintf("condition-%d", i), Expression: "true"}
 	}
 	return out
+}
+
+// Every field has an option, but for those that Mutating and Validating take.
+func TestOptionsSetEveryField(t *testing.T) {
+	w := Mutating("a.b.example.com", Rules(corev1.SchemeGroupVersion.WithResource("pods")), HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*Response, error) { return Allowed(), nil }),
+		AtPath("/a"), WithFailurePolicy(admissionregistrationv1.Ignore), WithTimeout(1), WithNamespaceSelector(&metav1.LabelSelector{}),
+		WithObjectSelector(&metav1.LabelSelector{}), WithMatchCondition("a", "true"), WithMatchPolicy(admissionregistrationv1.Exact),
+		WithSideEffects(admissionregistrationv1.SideEffectClassNoneOnDryRun), WithReinvocationPolicy(admissionregistrationv1.NeverReinvocationPolicy),
+		WithReviewVersions("v1"), WithAllowWedge("a reason"), WithBackstop(&Backstop{Disabled: true}))
+	if err := w.Validate(); err != nil {
+		t.Error(err)
+	}
+	for field, value := range reflect.ValueOf(w).Fields() {
+		if field.IsExported() && value.IsZero() {
+			t.Errorf("no option sets %s", field.Name)
+		}
+	}
 }

@@ -63,7 +63,7 @@ type adapted struct {
 	problem  error
 }
 
-// Validate implements [admission.Checked].
+// Validate reports a handler that is missing, see [admission.Handler].
 func (a *adapted) Validate() error { return a.problem }
 
 // Handle implements [admission.Handler].

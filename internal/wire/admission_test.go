@@ -114,7 +114,7 @@ func TestDecisionsAreReviews(t *testing.T) {
 		"a mutating webhook denies a deletion and patches":   {admission.TypeMutating, deleted, &admission.Response{Patch: somePatch, Status: &teapot}, 418, false},
 		"a validating webhook allows":                        {admission.TypeValidating, created, admission.Allowed(), 0, false},
 		"a validating webhook allows with an empty patch":    {admission.TypeValidating, created, admission.Patched(jsonpatch.Patch{}), 0, false},
-		"a validating webhook denies":                        {admission.TypeValidating, created, admission.Deniedf("%d", 1), 403, false},
+		"a validating webhook denies":                        {admission.TypeValidating, created, admission.Denied(fmt.Sprintf("%d", 1)), 403, false},
 		"a validating webhook denies with a code of its own": {admission.TypeValidating, created, admission.DeniedWith(teapot), 418, false},
 		"a validating webhook denies an unreadable object":   {admission.TypeValidating, created, admission.BadRequest("no pod"), 400, false},
 	} {
