@@ -64,7 +64,8 @@ spec: {policyName: a, validationActions: [Deny]}
 
 func TestChainListsPoliciesOfStaticManifestsAndOfV1Beta1(t *testing.T) {
 	with, folder := file(t, "policies.yaml", policiesOfTwoVersions), t.TempDir()
-	static := strings.NewReplacer("name: a}", "name: z.static.k8s.io}", "policyName: a,", "policyName: z.static.k8s.io,").Replace(policiesOfTwoVersions[strings.Index(policiesOfTwoVersions, "---\napiVersion: admissionregistration.k8s.io/v1\n"):])
+	_, newer, _ := strings.Cut(policiesOfTwoVersions, "kind: MutatingAdmissionPolicyBinding\nmetadata: {name: beta}\nspec: {policyName: beta}\n---\n")
+	static := strings.NewReplacer("name: a}", "name: z.static.k8s.io}", "policyName: a,", "policyName: z.static.k8s.io,").Replace(newer)
 	if err := os.WriteFile(filepath.Join(folder, "z.yaml"), []byte(static), 0o600); err != nil {
 		t.Fatal(err)
 	}
