@@ -3,8 +3,12 @@
 package wire
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -52,4 +56,35 @@ func recorded(tb testing.TB, file string) []byte {
 		tb.Fatal(err)
 	}
 	return body
+}
+
+// BenchmarkTypedReview is a review with a typed handler, from the body to the answer.
+func BenchmarkTypedReview(b *testing.B) {
+	body := recorded(b, "notebook.json")
+	for name, mutate := range map[string]func(context.Context, *corev1.Pod) error{
+		"adds": func(_ context.Context, pod *corev1.Pod) error {
+			for i := range pod.Spec.Containers {
+				c := &pod.Spec.Containers[i]
+				c.Env = append(c.Env, corev1.EnvVar{Name: "TOKEN_FILE", Value: "/var/run/token"})
+				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "token", MountPath: "/var/run/token"})
+			}
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "token"})
+			return nil
+		},
+		"changes nothing": func(context.Context, *corev1.Pod) error { return nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			pods := admission.Rules(corev1.SchemeGroupVersion.WithResource("pods"), "CREATE")
+			a, err := NewAdmission(admission.Mutating("token.pods.example.com", pods, admission.Mutate(mutate)), AdmissionOptions{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := a.Review(b.Context(), body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
