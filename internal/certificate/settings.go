@@ -4,10 +4,11 @@ package certificate
 
 import "github.com/sallyport-io/sallyport/serving/certificate"
 
-// Settings, and what belongs to them, are those of the public package.
 type (
+	// Settings are those of the public package.
 	Settings = certificate.Settings
-	Source   = certificate.Source
+	// Source is that of the public package.
+	Source = certificate.Source
 )
 
 // The values of [Settings.Source].

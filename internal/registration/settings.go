@@ -4,12 +4,15 @@ package registration
 
 import "github.com/sallyport-io/sallyport/registration"
 
-// Settings, and what belongs to them, are those of the public package.
 type (
-	Settings               = registration.Settings
+	// Settings are those of the public package.
+	Settings = registration.Settings
+	// LeaderElectionSettings are those of the public package.
 	LeaderElectionSettings = registration.LeaderElectionSettings
-	Service                = registration.Service
-	Mode                   = registration.Mode
+	// Service is that of the public package.
+	Service = registration.Service
+	// Mode is that of the public package.
+	Mode = registration.Mode
 )
 
 // The modes of [Settings].

@@ -148,7 +148,7 @@ func structs(loaded []*packages.Package, roots []string) ([]*types.Named, error)
 	var out []*types.Named
 	var visit func(types.Type)
 	visit = func(t types.Type) {
-		switch t := t.(type) {
+		switch t := types.Unalias(t).(type) {
 		case *types.Pointer:
 			visit(t.Elem())
 		case *types.Slice:
