@@ -205,7 +205,7 @@ func testDoctor(t *testing.T, e *env) {
 		"leader":           "leads",
 		"rights":           "ok: system:serviceaccount:doctor:sallyport has the",
 		"calls":            "ok: none of 0 calls has failed",
-		"static-manifests": "skip: none are named",
+		"static-manifests": "skip: they are files on the hosts of API servers",
 	} {
 		expectLine(t, lines, check, want)
 	}
@@ -417,7 +417,7 @@ func testDoctorForwards(t *testing.T, e *env) {
 		t.Helper()
 		expectLine(t, e.doctorLines(t, 2, args...), "certificate", want)
 	}
-	says("skip: the certificate is not seen from here: services \"hooks\" not found; run doctor in the cluster, or name a forwarded port by --dial")
+	says("skip: the certificate is not seen from here: services \"hooks\" not found; run 'sallyport doctor' in the cluster, or with --dial and a forwarded port")
 
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "hooks"},
@@ -461,7 +461,7 @@ func testDoctorForwards(t *testing.T, e *env) {
 		rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, Verbs: []string{"get", "list"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: get},
 		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: list})
-	says("skip: the certificate is not seen from here: no permission to create pods/portforward in forwarded; run doctor in the cluster, or name")
+	says("skip: the certificate is not seen from here: no permission to create pods/portforward in forwarded; run 'sallyport doctor' in the cluster, or with --dial")
 	if n := host.Forwarded(name + "/replica"); n != forwarded {
 		t.Errorf("%d connections were forwarded for somebody who may not", n-forwarded)
 	}

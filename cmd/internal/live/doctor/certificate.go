@@ -125,13 +125,13 @@ func (d *doctor) forwardAll(ctx context.Context, endpoints []string, leaves map[
 }
 
 // hidden reports why the certificate could not be read.
-func (r *Report) noCertificate(check string, err error) {
-	const remedy = "run doctor in the cluster, or name a forwarded port by --dial"
+func (d *doctor) noCertificate(check string, err error) {
+	remedy := "run '" + d.Program + " doctor' in the cluster, or with --dial and a forwarded port"
 	if err == nil {
-		r.Skip(check, "the server does not present its certificate to this machine: %s", remedy)
+		d.Skip(check, "the server does not present its certificate to this machine: %s", remedy)
 		return
 	}
-	r.Skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
+	d.Skip(check, "the certificate is not seen from here: %v; %s", err, remedy)
 }
 
 // authority returns where the server stores its authority. ok is false if that is unknown or

@@ -96,7 +96,7 @@ func (d *doctor) askReplicas(ctx context.Context) ([]replica, bool) {
 	}
 	s := d.service()
 	if s == nil {
-		d.Skip(check, "a server that is reached by a URL is asked only if --replica names its metrics")
+		d.Skip(check, "a server that is reached by a URL is asked only by '%s doctor --replica URL'", d.Program)
 		return nil, false
 	}
 	ready, _, err := d.Endpoints(ctx, s.Namespace, s.Name)

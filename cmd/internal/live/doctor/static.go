@@ -18,7 +18,7 @@ import (
 func (d *doctor) checkStatic(ctx context.Context) {
 	const check = "static-manifests"
 	if len(d.Static) == 0 {
-		d.Skip(check, "none are named by --static-manifests-dir")
+		d.Skip(check, "they are files on the hosts of API servers: '%s doctor --static-manifests-dir DIRECTORY' reads them there", d.Program)
 		return
 	}
 	report, err := inspect.LintFiles(nil, d.Static, nil, lint.Options{})
