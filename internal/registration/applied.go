@@ -33,8 +33,7 @@ type client[Object metav1.Object, List runtime.Object, Apply any] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// applied is an object that is managed by server-side apply, and removed if it is not
-// desired.
+// applied is an object that is managed by server-side apply, and removed if it is not desired.
 type applied[Object metav1.Object, List runtime.Object, Apply any] struct {
 	objectName, kindName, manager string
 	example                       runtime.Object

@@ -209,8 +209,7 @@ func matchConditions(in []admissionregistrationv1.MatchCondition) []*admissionre
 	return out
 }
 
-// selector preserves the difference between unset (left to others) and empty (owned,
-// selects all).
+// selector preserves the difference between unset (left to others) and empty (owned, selects all).
 func selector(in *metav1.LabelSelector) *metav1ac.LabelSelectorApplyConfiguration {
 	if in == nil {
 		return nil

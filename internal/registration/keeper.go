@@ -59,8 +59,7 @@ type Keeper struct {
 	objects []*object
 }
 
-// NewKeeper reports all problems of options. It does not call Webhooks, CABundle or the API
-// server.
+// NewKeeper reports all problems of options. It does not call Webhooks, CABundle or the API server.
 func NewKeeper(options Options) (*Keeper, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("registration options: %w", err)

@@ -16,8 +16,7 @@ import (
 // Entries that others added to lists merged by name (webhooks, match conditions) are
 // ignored as long as ours are in order.
 //
-// It determines without calling the API server whether an apply would change any of our
-// fields.
+// It determines without calling the API server whether an apply would change any of our fields.
 func holds(desired, observed any) (bool, error) {
 	want, err := tree(desired)
 	if err != nil {

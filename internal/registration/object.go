@@ -49,8 +49,7 @@ type managed interface {
 	// state is unchanged and still holds; without repair, it does nothing if only other
 	// clients changed the object.
 	reconcile(ctx context.Context, desired desired, observed metav1.Object, full, repair bool) (outcome, error)
-	// forget signals that another Keeper may have written the object since it was
-	// reconciled.
+	// forget signals that another Keeper may have written the object since it was reconciled.
 	forget()
 	// bundles are the CA bundles in our part of the observed object.
 	bundles(names map[string]bool, observed metav1.Object) [][]byte

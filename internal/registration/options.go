@@ -43,8 +43,7 @@ type Options struct {
 	// is no longer converted stays unchanged, because objects may be stored in versions
 	// that only a webhook can convert.
 	Conversions func() []Conversion
-	// CRDs needs the permissions of [ConversionPolicyRules]. Required if Conversions is
-	// set.
+	// CRDs needs the permissions of [ConversionPolicyRules]. Required if Conversions is set.
 	CRDs crdclient.Interface
 	// ConversionCABundle is the CABundle for conversions; nil means CABundle. A server can
 	// convert as soon as it has its certificate, before its other dependencies are ready.

@@ -35,8 +35,7 @@ func (r *repairs) next() time.Time {
 	return r.last.Add(r.pause)
 }
 
-// done records a repair. No repair for four backoffs, at least a minute, resets the
-// backoff.
+// done records a repair. No repair for four backoffs, at least a minute, resets the backoff.
 func (r *repairs) done(now time.Time) {
 	if r.last.IsZero() || now.Sub(r.last) > max(4*r.pause, time.Minute) {
 		r.pause = firstRepairPause

@@ -51,8 +51,7 @@ func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {
 	}}
 }
 
-// OwnerPolicyRules are the permissions to look up the UID of a ClusterRole for
-// [Config.Owner].
+// OwnerPolicyRules are the permissions to look up the UID of a ClusterRole for [Config.Owner].
 func OwnerPolicyRules(clusterRole string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups:     []string{rbacv1.GroupName},

@@ -20,8 +20,7 @@ import (
 // the policy of a backstop with its binding. Their differences are passed in.
 type reconciler struct {
 	what string // the objects, for messages
-	// caBundle returns the CA bundle for the API server to trust. An error means that it is
-	// not known yet.
+	// caBundle returns the CA bundle for the API server to trust. An error means that it is not known yet.
 	caBundle func() ([]byte, error)
 	// watch starts and stops watches as needed; may be nil.
 	watch func(context.Context) error

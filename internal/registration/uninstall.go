@@ -37,8 +37,7 @@ type RemoveOptions struct {
 	Name string
 	// FieldManager defaults to [DefaultFieldManager].
 	FieldManager string
-	// DryRun makes the API server check everything, including permissions, and store
-	// nothing.
+	// DryRun makes the API server check everything, including permissions, and store nothing.
 	DryRun bool
 }
 
