@@ -398,13 +398,3 @@ type PodDefaultSpec struct {
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 }
-
-// PodDefaultList is a list of PodDefaults.
-//
-// +kubebuilder:object:root=true
-type PodDefaultList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []PodDefault `json:"items"`
-}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
@@ -254,20 +252,6 @@ func (c *chain) namespaceSelector(s *metav1.LabelSelector) step {
 	return step{In, "namespaceSelector matches namespace " + r.Namespace}
 }
 
-// labelsOfNamespace always includes the label that the API server adds.
-func (c *chain) labelsOfNamespace(name string) (set map[string]string, known bool) {
-	set = map[string]string{corev1.LabelMetadataName: name}
-	if c.request.NamespaceLabels != nil {
-		maps.Copy(set, c.request.NamespaceLabels)
-		return set, true
-	}
-	if n, ok := c.namespacesByName[name]; ok {
-		maps.Copy(set, n.value.Labels)
-		return set, true
-	}
-	return set, false
-}
-
 func (c *chain) objectSelector(s *metav1.LabelSelector) step {
 	if len(selectors.Terms(s)) == 0 {
 		return step{In, ""}
@@ -285,17 +269,6 @@ func (c *chain) objectSelector(s *metav1.LabelSelector) step {
 		}
 	}
 	return step{Out, "objectSelector leaves the object out"}
-}
-
-func asked(s *metav1.LabelSelector, set map[string]string, field, what string) step {
-	if selects(s, set) {
-		return step{In, field + " matches " + what}
-	}
-	return step{Out, field + " leaves out " + what}
-}
-
-func labelsOf(object map[string]any) map[string]string {
-	return (&unstructured.Unstructured{Object: object}).GetLabels()
 }
 
 func (c *chain) matchConditions(ctx context.Context, list []admissionregistrationv1.MatchCondition, failsClosed, params bool, sent schema.GroupVersionResource) []step {

@@ -3,10 +3,12 @@
 package lint
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
@@ -42,4 +44,29 @@ func (in *Inventory) excludesNamespace(s *metav1.LabelSelector, name string) boo
 		return !selects(s, set)
 	}
 	return selectors.ExcludesNamespace(s, name)
+}
+
+// labelsOfNamespace always includes the label that the API server adds.
+func (c *chain) labelsOfNamespace(name string) (set map[string]string, known bool) {
+	set = map[string]string{corev1.LabelMetadataName: name}
+	if c.request.NamespaceLabels != nil {
+		maps.Copy(set, c.request.NamespaceLabels)
+		return set, true
+	}
+	if n, ok := c.namespacesByName[name]; ok {
+		maps.Copy(set, n.value.Labels)
+		return set, true
+	}
+	return set, false
+}
+
+func asked(s *metav1.LabelSelector, set map[string]string, field, what string) step {
+	if selects(s, set) {
+		return step{In, field + " matches " + what}
+	}
+	return step{Out, field + " leaves out " + what}
+}
+
+func labelsOf(object map[string]any) map[string]string {
+	return (&unstructured.Unstructured{Object: object}).GetLabels()
 }
