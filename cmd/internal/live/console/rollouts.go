@@ -52,7 +52,7 @@ func showRollouts(ctx context.Context, v *visit) (templ.Component, error) {
 		rows = append(rows, []cell{{{text: title, href: v.link("rollouts", pairs...)}}, number(int(c.Number)), text(c.Created.Format(timeFormat)), text(c.Revision), state})
 	}
 	return blocks(v, []block{{
-		heading: "Changes", text: "Who gets what was changed by revisions of PodDefaults, the latest first. Open one to see what it changed, which pods carry it, and how to go back.",
+		heading: "Changes", text: "Revisions of PodDefaults, the latest first. Open one to see what it changed, which pods carry it, and how to go back.",
 		columns: []string{"Object", "Revision", "Written", "Name", "State"}, rows: rows,
 		empty: "There are no revisions here. The server writes one for each change of a PodDefault, with its controller poddefault-status.",
 	}}), nil
