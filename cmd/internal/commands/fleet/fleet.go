@@ -24,6 +24,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 // atOnce is how many clusters are read side by side: each takes memory for what it has, and processor time.
@@ -272,17 +273,17 @@ func printText(out, errOut io.Writer, results []*Result) error {
 		if i > 0 {
 			_, _ = fmt.Fprintln(out)
 		}
-		if _, err := fmt.Fprintf(out, "==> %s <==\n", r.Context); err != nil {
+		if _, err := io.WriteString(out, manifest.Sprintf("==> %s <==\n", r.Context)); err != nil {
 			return err
 		}
 		for _, note := range r.Notes {
-			_, _ = fmt.Fprintf(errOut, "%s: %s\n", r.Context, note)
+			manifest.Note(errOut, "%s: %s", r.Context, note)
 		}
 		if _, err := out.Write(r.text); err != nil {
 			return err
 		}
 		if r.Error != "" {
-			_, _ = fmt.Fprintf(out, "not read: %s\n", r.Error)
+			_, _ = io.WriteString(out, manifest.Sprintf("not read: %s\n", r.Error))
 		}
 	}
 	return nil

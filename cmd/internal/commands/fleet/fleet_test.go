@@ -156,6 +156,14 @@ func TestAClusterThatIsSlowOrDownHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+func TestAnErrorOfAClusterDoesNotReachTheTerminalAsItIs(t *testing.T) {
+	_, out, _, _ := execute(command(func(context.Context, *cobra.Command, string, []string) error { return errors.New("\x1b[2Jgone") }),
+		"--kubeconfig", kubeconfig(t, "a"), "--contexts", "a")
+	if strings.Contains(out, "\x1b") || !strings.Contains(out, "gone") {
+		t.Errorf("%q", out)
+	}
+}
+
 func TestAFewClustersAreReadAtOnce(t *testing.T) {
 	names := strings.Fields("a b c d e f g h i j")
 	var now, most atomic.Int32
