@@ -11,7 +11,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,7 +102,7 @@ func fillScale(ctx context.Context, s *site, p schedule, progress progress) (err
 	clusterWide := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: "cluster-00000"}}
 	clusterWide.Spec.Env = []corev1.EnvVar{{Name: "CLUSTER", Value: "one"}}
 	clusterWide.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"use-cluster-00000": "true"}}
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{s.cp.EtcdURL}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	etcd, err := s.etcd()
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (s *site) multiply(ctx context.Context, etcd *clientv3.Client, template cli
 	if err != nil || len(stored.Kvs) != 1 {
 		return fmt.Errorf("etcd has %d objects at %s%s: %w", len(stored.Kvs), prefix, suffix, err)
 	}
-	var puts []clientv3.Op
+	puts := &batch{etcd: etcd}
 	for i := range n {
 		var object map[string]any
 		if err := json.Unmarshal(stored.Kvs[0].Value, &object); err != nil {
@@ -176,18 +175,12 @@ func (s *site) multiply(ctx context.Context, etcd *clientv3.Client, template cli
 		if err != nil {
 			return err
 		}
-		if puts = append(puts, clientv3.OpPut(key, string(value))); len(puts) == maxPuts || i == n-1 {
-			if _, err := etcd.Txn(ctx).Then(puts...).Commit(); err != nil {
-				return err
-			}
-			puts = puts[:0]
+		if err := puts.putBytes(ctx, key, string(value)); err != nil {
+			return err
 		}
 	}
-	return nil
+	return puts.commit(ctx)
 }
-
-// maxPuts is etcd's own limit for a transaction.
-const maxPuts = 128
 
 // podDefaultScheme has the kinds of PodDefaults, and of what belongs to them.
 func podDefaultScheme() *runtime.Scheme {

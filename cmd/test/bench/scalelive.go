@@ -215,13 +215,11 @@ func (s *site) measureChanges(ctx context.Context, p schedule) (changed, error) 
 		}
 		err := group.Wait()
 		out.Seconds, out.Samples = time.Since(started).Seconds(), len(took)
-		out.MedianMillis, out.Percentile99Ms = milliseconds(percentile(took, 0.5)), milliseconds(percentile(took, 0.99))
+		out.MedianMillis, out.Percentile99Ms = millis(percentile(took, 0.5)), millis(percentile(took, 0.99))
 		return err
 	})
 	return out, err
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (s *site) setEnv(ctx context.Context, namespace, name, value string) error {
 	return s.patch(ctx, namespace, name, map[string]any{"spec": map[string]any{"env": []any{map[string]any{"name": "PROBE", "value": value}}}})
@@ -315,21 +313,14 @@ func (s *site) measureDrift(ctx context.Context) (drifted, error) {
 }
 
 // requests is how many the API server has answered, but for watches, which it counts when they end.
-func (s *site) requests(ctx context.Context) (n int, err error) {
+func (s *site) requests(ctx context.Context) (int, error) {
 	text, err := s.cp.clients.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for line := range bytes.Lines(text) {
-		if bytes.HasPrefix(line, []byte("apiserver_request_total{")) && !bytes.Contains(line, []byte(`verb="WATCH"`)) {
-			count, err := strconv.ParseFloat(string(bytes.TrimSpace(line[bytes.LastIndexByte(line, ' '):])), 64)
-			if err != nil {
-				return 0, err
-			}
-			n += int(count)
-		}
-	}
-	return n, nil
+	all, errAll := sumMetric(text, "apiserver_request_total", "")
+	watches, errWatches := sumMetric(text, "apiserver_request_total", `verb="WATCH"`)
+	return all - watches, errors.Join(errAll, errWatches)
 }
 
 // measureConsole opens the first page, and that of a namespace, of a console that has just started.
@@ -418,7 +409,7 @@ func (s *site) readOthers(ctx context.Context, during time.Duration) (float64, e
 		})
 	}
 	err = group.Wait()
-	return milliseconds(percentile(took, 0.99)), err
+	return millis(percentile(took, 0.99)), err
 }
 
 func writeScaleLive(out *strings.Builder, s *scaled) {

@@ -57,7 +57,7 @@ func podReview(namespace string, labels map[string]string) ([]byte, error) {
 // fillPods writes the pods of a large cluster to etcd, as sallyport makes them: each namespace has a StatefulSet whose
 // pods its first PodDefault selects.
 func (s *site) fillPods(ctx context.Context, p schedule, progress progress) (err error) {
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{s.cp.EtcdURL}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	etcd, err := s.etcd()
 	if err != nil {
 		return err
 	}
@@ -128,11 +128,19 @@ func (s *site) injected(ctx context.Context, asking *http.Client, srv *server, n
 	return pod, json.Unmarshal(patched, pod)
 }
 
+// etcd is a client of the API server's store.
+func (s *site) etcd() (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{s.cp.EtcdURL}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+}
+
 // A batch is puts of one transaction.
 type batch struct {
 	etcd *clientv3.Client
 	ops  []clientv3.Op
 }
+
+// maxPuts is etcd's own limit for a transaction.
+const maxPuts = 128
 
 // put stores an object as the API server does.
 func (b *batch) put(ctx context.Context, key string, object runtime.Object) error {
@@ -140,7 +148,11 @@ func (b *batch) put(ctx context.Context, key string, object runtime.Object) erro
 	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &value); err != nil {
 		return err
 	}
-	if b.ops = append(b.ops, clientv3.OpPut(key, value.String())); len(b.ops) < maxPuts {
+	return b.putBytes(ctx, key, value.String())
+}
+
+func (b *batch) putBytes(ctx context.Context, key, value string) error {
+	if b.ops = append(b.ops, clientv3.OpPut(key, value)); len(b.ops) < maxPuts {
 		return nil
 	}
 	return b.commit(ctx)
