@@ -94,10 +94,9 @@ func definitionsOf(folder, top, command, module string) (want, got []map[string]
 	if err := copied(folder, module); err != nil {
 		return nil, nil, err
 	}
-	built := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kustomize"), "build", filepath.Join(folder, "config", "default"))
-	manifests, err := built.Output()
+	manifests, err := kustomized(filepath.Join(folder, "config", "default"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("kustomize build: %w", err)
+		return nil, nil, err
 	}
 	if want, err = webhooksIn(manifests); err != nil {
 		return nil, nil, err

@@ -36,12 +36,21 @@ var suites = []suite{
 // kueueDefinitions does what `make kustomize-crd` does there. Their module has no output of it.
 func kueueDefinitions(folder string) error {
 	definitions := filepath.Join(folder, "config", "components", "crd")
-	built, err := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kustomize"), "build", definitions).Output()
+	built, err := kustomized(definitions)
 	if err != nil {
-		return fmt.Errorf("kustomize build: %w", err)
+		return err
 	}
 	output := filepath.Join(definitions, "_output")
 	return errors.Join(os.MkdirAll(output, 0o755), os.WriteFile(filepath.Join(output, "crds-with-webhooks.yaml"), built, 0o600))
+}
+
+// kustomized returns the manifests of a kustomization.
+func kustomized(folder string) ([]byte, error) {
+	built, err := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kustomize"), "build", folder).Output()
+	if err != nil {
+		return nil, fmt.Errorf("kustomize build: %w", err)
+	}
+	return built, nil
 }
 
 // runSuites prints what passes with each server. The error names what passes only with theirs.

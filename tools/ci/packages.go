@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -79,7 +80,7 @@ func (t *tree) foldersWith(text string) ([]string, error) {
 		}
 		return err
 	})
-	return sortedKeys(found), err
+	return slices.Sorted(maps.Keys(found)), err
 }
 
 // folder is how `go list` takes one.
@@ -196,13 +197,4 @@ func (t *tree) olderReleases() ([]string, error) {
 		names = append(names, e.Name())
 	}
 	return names, err
-}
-
-func sortedKeys(of map[string]bool) []string {
-	keys := make([]string, 0, len(of))
-	for k := range of {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

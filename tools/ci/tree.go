@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -292,8 +291,5 @@ func (t *tree) hasCCompiler() bool {
 
 // niced is before a command that takes only the time which others leave.
 func niced(args ...string) []string {
-	if runtime.GOOS == "windows" {
-		return args
-	}
 	return append([]string{"nice", "-n", "19"}, args...)
 }
