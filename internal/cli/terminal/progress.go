@@ -8,7 +8,6 @@ import (
 	"io"
 	"sync"
 	"time"
-	"unicode"
 )
 
 const (
@@ -104,9 +103,7 @@ func (p *Progress) draw(now time.Time) {
 		line = line[:width-1]
 	}
 	for i, char := range line {
-		if !unicode.IsPrint(char) {
-			line[i] = unicode.ReplacementChar
-		}
+		line[i] = printable(char)
 	}
 	_, _ = io.WriteString(p.out, "\r\x1b[K"+string(line)) // nothing depends on it
 	p.drawn = true

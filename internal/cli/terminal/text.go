@@ -183,11 +183,19 @@ type styled []struct {
 	style Style
 }
 
+// printable replaces a character that a terminal would obey.
+func printable(char rune) rune {
+	if !unicode.IsPrint(char) {
+		return unicode.ReplacementChar
+	}
+	return char
+}
+
 func letters(spans ...Span) (out styled) {
 	for _, span := range spans {
 		for _, char := range span.Text {
-			if char != '\n' && !unicode.IsPrint(char) {
-				char = unicode.ReplacementChar
+			if char != '\n' {
+				char = printable(char)
 			}
 			out = append(out, struct {
 				char  rune

@@ -48,9 +48,9 @@ func ValidatingPolicy(name string, s *admissionregistrationv1.ValidatingAdmissio
 		if v.Reason != nil {
 			errs = append(errs, oneOf(at.Child("reason"), *v.Reason, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge)...)
 		}
-		for child, text := range map[string]string{"message": v.Message, "messageExpression": v.MessageExpression} {
-			if text != "" && strings.TrimSpace(text) == "" {
-				errs = append(errs, field.Invalid(at.Child(child), nil, "is blank"))
+		for _, of := range [][2]string{{"message", v.Message}, {"messageExpression", v.MessageExpression}} {
+			if of[1] != "" && strings.TrimSpace(of[1]) == "" {
+				errs = append(errs, field.Invalid(at.Child(of[0]), nil, "is blank"))
 			}
 		}
 		if strings.ContainsAny(strings.TrimSpace(v.Message), "\r\n") {
