@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Terms are the terms of a selector, in no order. A label is a set of one value. A nil
@@ -39,6 +40,45 @@ func Both(a, b *metav1.LabelSelector) *metav1.LabelSelector {
 	}
 	out.MatchExpressions = append(out.MatchExpressions, b.MatchExpressions...)
 	return out
+}
+
+// Selects reports whether the selector matches the labels. Nil matches all; an invalid
+// selector matches nothing.
+func Selects(s *metav1.LabelSelector, set map[string]string) bool {
+	if s == nil {
+		return true
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && compiled.Matches(labels.Set(set))
+}
+
+// Contradicts tells whether two terms prove that nothing is selected.
+func Contradicts(s *metav1.LabelSelector) bool {
+	terms := Terms(s)
+	return slices.ContainsFunc(terms, func(x metav1.LabelSelectorRequirement) bool {
+		return slices.ContainsFunc(terms, func(y metav1.LabelSelectorRequirement) bool { return x.Key == y.Key && excludes(x, y) })
+	})
+}
+
+// excludes tells whether y leaves none of the values that x selects.
+func excludes(x, y metav1.LabelSelectorRequirement) bool {
+	switch x.Operator {
+	case metav1.LabelSelectorOpIn:
+		return !slices.ContainsFunc(x.Values, func(v string) bool {
+			switch y.Operator {
+			case metav1.LabelSelectorOpIn:
+				return slices.Contains(y.Values, v)
+			case metav1.LabelSelectorOpNotIn:
+				return !slices.Contains(y.Values, v)
+			case metav1.LabelSelectorOpDoesNotExist:
+				return false
+			}
+			return true
+		})
+	case metav1.LabelSelectorOpExists:
+		return y.Operator == metav1.LabelSelectorOpDoesNotExist
+	}
+	return false
 }
 
 // OptsIn tells whether only what has some label is selected.

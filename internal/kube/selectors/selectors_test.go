@@ -46,3 +46,31 @@ func TestBothSelectsWhatEachOfTwoSelects(t *testing.T) {
 		}
 	}
 }
+
+func TestASelectorThatContradictsItselfSelectsNothing(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "a=1": false, "a=1,b=2": false, "a,a=1": false, "a in (1,2),a notin (1)": false, "!a,b": false, "a notin (1),!a": false,
+		"a in (1),a in (2)": true, "a in (1,2),a notin (2,1)": true, "a,!a": true, "a=1,!a": true, "b,a in (1,2),a in (3)": true,
+	} {
+		s, err := metav1.ParseToLabelSelector(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Contradicts(s); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+		selected := false
+		for _, set := range []map[string]string{{}, {"a": "1"}, {"a": "2"}, {"a": "3"}, {"b": "2"}, {"a": "1", "b": "2"}, {"a": "2", "b": "2"}} {
+			selected = selected || Selects(s, set)
+		}
+		if selected == want {
+			t.Errorf("%q selects something: %t", text, selected)
+		}
+	}
+	if Contradicts(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}, {Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{"1"}}}}) {
+		t.Error("an operator that is not known proves nothing")
+	}
+	if !Selects(nil, nil) || Selects(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}, nil) {
+		t.Error("nil selects all, and an invalid selector nothing")
+	}
+}

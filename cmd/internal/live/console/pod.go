@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -168,13 +169,13 @@ func (v *visit) chain(ctx context.Context, e *injection.Explanation) (*admission
 		out.unread = append(out.unread, unread.Reason)
 	}
 	for _, link := range found.Chain {
-		if link.Answer == lint.Out {
+		if link.Answer == matcher.Out {
 			out.out++
 			continue
 		}
 		out.links = append(out.links, link)
 		class, u := "", counters.Of(link, "CREATE")
-		if link.Answer == lint.Refused {
+		if link.Answer == matcher.Refused {
 			class = "fix"
 		}
 		out.stations = append(out.stations, station(counters, &link, u, class))

@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 // Latencies from which a webhook counts as slow. Many pods are created at a time, and each
@@ -135,12 +135,5 @@ func (d *doctor) entries(ctx context.Context) ([]entry, error) {
 }
 
 func coversPods(rules []admissionregistrationv1.RuleWithOperations) bool {
-	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
-		core := slices.ContainsFunc(rule.APIGroups, func(group string) bool { return group == "" || group == "*" })
-		pods := slices.ContainsFunc(rule.Resources, func(resource string) bool {
-			name, _, sub := strings.Cut(resource, "/")
-			return name == "*" || name == "pods" && !sub
-		})
-		return core && pods
-	})
+	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return matcher.Covers(rule, "", "pods") })
 }

@@ -139,16 +139,16 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	matcher := matching.NewMatcher(e.namespaceLister(), noClient())
-	mutatingPolicies, err := e.mutatingPolicies(matcher)
+	of := matching.NewMatcher(e.namespaceLister(), noClient())
+	mutatingPolicies, err := e.mutatingPolicies(of)
 	if err != nil {
 		return nil, err
 	}
-	validatingPolicies, err := e.validatingPolicies(matcher)
+	validatingPolicies, err := e.validatingPolicies(of)
 	if err != nil {
 		return nil, err
 	}
-	mutatingWebhooks, validatingWebhooks, err := e.webhooks()
+	mutatingWebhooks, validatingWebhooks, err := e.webhooks(of)
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +29,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/objects"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
@@ -39,7 +37,7 @@ import (
 type phase func(ctx context.Context, a apiserveradmission.Attributes) error
 
 // mutatingPolicies prepares kube-apiserver's plugin MutatingAdmissionPolicy. It handles no DELETE.
-func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) {
+func (e *evaluation) mutatingPolicies(of *matching.Matcher) (phase, error) {
 	var hooks []mutating.PolicyHook
 	var errs []error
 	for _, p := range e.objects.MutatingPolicies {
@@ -67,12 +65,14 @@ func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) 
 			errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
 		}
 	}
-	m, dispatcher := generic.NewPolicyMatcher(matcher), mutating.NewDispatcher(e, matcher, e.kinds)
+	m, dispatcher := generic.NewPolicyMatcher(of), mutating.NewDispatcher(e, of, e.kinds)
 	return func(ctx context.Context, a apiserveradmission.Attributes) error {
-		if a.GetOperation() == apiserveradmission.Delete || isReview(a) {
+		if a.GetOperation() == apiserveradmission.Delete || matcher.IsReview(a.GetResource().GroupResource()) {
 			return nil
 		}
-		hooks := slices.DeleteFunc(slices.Clone(hooks), func(h mutating.PolicyHook) bool { return isPolicy(a) && !objects.Static(h.Policy.Name) })
+		hooks := slices.DeleteFunc(slices.Clone(hooks), func(h mutating.PolicyHook) bool {
+			return matcher.IsPolicy(a.GetResource().GroupResource()) && !objects.Static(h.Policy.Name)
+		})
 		for _, h := range hooks {
 			e.notePolicy(m, a, lint.MutatingPolicies, mutating.NewMutatingAdmissionPolicyAccessor(h.Policy), mutating.NewMutatingAdmissionPolicyBindingAccessor(h.Bindings[0]), h.ParamInformer, h.ParamScope, h.ConfigurationError)
 		}
@@ -88,7 +88,7 @@ func (e *evaluation) mutatingPolicies(matcher *matching.Matcher) (phase, error) 
 }
 
 // validatingPolicies prepares kube-apiserver's plugin ValidatingAdmissionPolicy.
-func (e *evaluation) validatingPolicies(matcher *matching.Matcher) (phase, error) {
+func (e *evaluation) validatingPolicies(of *matching.Matcher) (phase, error) {
 	var hooks []validating.PolicyHook
 	var errs []error
 	for _, p := range e.objects.ValidatingPolicies {
@@ -114,13 +114,15 @@ func (e *evaluation) validatingPolicies(matcher *matching.Matcher) (phase, error
 			errs = append(errs, p.ErrorAt("/spec", p.Title()+": "+err.Error()))
 		}
 	}
-	m := generic.NewPolicyMatcher(matcher)
+	m := generic.NewPolicyMatcher(of)
 	dispatcher := validating.NewDispatcher(e, m)
 	return func(ctx context.Context, a apiserveradmission.Attributes) error {
-		if isReview(a) {
+		if matcher.IsReview(a.GetResource().GroupResource()) {
 			return nil
 		}
-		hooks := slices.DeleteFunc(slices.Clone(hooks), func(h validating.PolicyHook) bool { return isPolicy(a) && !objects.Static(h.Policy.Name) })
+		hooks := slices.DeleteFunc(slices.Clone(hooks), func(h validating.PolicyHook) bool {
+			return matcher.IsPolicy(a.GetResource().GroupResource()) && !objects.Static(h.Policy.Name)
+		})
 		for _, h := range hooks {
 			e.notePolicy(m, a, lint.ValidatingPolicies, validating.NewValidatingAdmissionPolicyAccessor(h.Policy), validating.NewValidatingAdmissionPolicyBindingAccessor(h.Bindings[0]), h.ParamInformer, h.ParamScope, h.ConfigurationError)
 		}
@@ -156,20 +158,6 @@ func (e *evaluation) notePolicy(m generic.PolicyMatcher, a apiserveradmission.At
 		step.Outcome, step.Messages = failed(*p.GetFailurePolicy()), []string{err.Error()}
 		e.add(step)
 	}
-}
-
-// isPolicy reports whether a request is about a policy or binding. Only policies of static manifests see those:
-// k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go.
-func isPolicy(a apiserveradmission.Attributes) bool {
-	r := a.GetResource()
-	return r.Group == admissionregistrationv1.GroupName && (strings.HasSuffix(r.Resource, "policies") || strings.HasSuffix(r.Resource, "policybindings"))
-}
-
-// isReview reports whether a request asks who somebody is or what they may do. No policy sees those, and
-// since Kubernetes 1.37 no webhook: k8s.io/kubernetes/pkg/kubeapiserver/admission/exclusion.
-func isReview(a apiserveradmission.Attributes) bool {
-	group := a.GetResource().Group
-	return group == authenticationv1.GroupName || group == authorizationv1.GroupName
 }
 
 func (e *evaluation) compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy, step Step) (mutating.PolicyEvaluator, error) {

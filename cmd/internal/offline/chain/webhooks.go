@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +20,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiserveradmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
 	webhookgeneric "k8s.io/apiserver/pkg/admission/plugin/webhook/generic"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/informers"
@@ -36,6 +35,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/objects"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
 )
@@ -47,6 +47,7 @@ type hook struct {
 	name         string
 	clientConfig admissionregistrationv1.WebhookClientConfig
 	rules        []admissionregistrationv1.RuleWithOperations
+	criteria     matcher.Criteria
 	matchPolicy  admissionregistrationv1.MatchPolicyType
 	fail         admissionregistrationv1.FailurePolicyType
 	sideEffects  *admissionregistrationv1.SideEffectClass
@@ -76,17 +77,19 @@ func (e *evaluation) take(h hook, conditions []admissionregistrationv1.MatchCond
 }
 
 // unreadConditions records webhooks whose match conditions read what is not known.
-func (e *evaluation) unreadConditions(phase lint.Phase, a apiserveradmission.Attributes) error {
+func (e *evaluation) unreadConditions(of *matching.Matcher, phase lint.Phase, a apiserveradmission.Attributes) error {
 	if e.again {
 		return nil
 	}
 	for _, h := range e.called {
-		if h.step.Phase != phase || len(h.reads) == 0 || !slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
-			return (&rules.Matcher{Rule: rule, Attr: a}).Matches()
-		}) {
+		if h.step.Phase != phase || len(h.reads) == 0 || len(h.rules) == 0 {
 			continue
 		}
-		versioned, err := apiserveradmission.NewVersionedAttributes(a, a.GetKind(), e.kinds)
+		matches, _, kind, err := of.Matches(a, e.kinds, h.criteria)
+		if err != nil || !matches { // the plugin reports the error
+			continue
+		}
+		versioned, err := apiserveradmission.NewVersionedAttributes(a, kind, e.kinds)
 		if err != nil {
 			return err
 		}
@@ -102,7 +105,7 @@ func (e *evaluation) unreadConditions(phase lint.Phase, a apiserveradmission.Att
 }
 
 // webhooks prepares kube-apiserver's plugins for webhooks.
-func (e *evaluation) webhooks() (mutating, validating phase, err error) {
+func (e *evaluation) webhooks(of *matching.Matcher) (mutating, validating phase, err error) {
 	factory := informers.NewSharedInformerFactory(nil, 0)
 	store := func(informer cache.SharedIndexInformer, object any) {
 		err = errors.Join(err, informer.GetIndexer().Add(object))
@@ -111,7 +114,7 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 		for i := range c.Value.Webhooks {
 			w := &c.Value.Webhooks[i]
 			step := Step{Phase: lint.MutatingWebhooks, Name: c.Name + "/" + w.Name}
-			h := hook{step: step, name: w.Name, rules: w.Rules, matchPolicy: *w.MatchPolicy, fail: *w.FailurePolicy, sideEffects: w.SideEffects}
+			h := hook{step: step, name: w.Name, rules: w.Rules, criteria: matcher.OfWebhook(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector), matchPolicy: *w.MatchPolicy, fail: *w.FailurePolicy, sideEffects: w.SideEffects}
 			if problem := e.take(h, w.MatchConditions, &w.ClientConfig); problem != nil {
 				err = errors.Join(err, c.ErrorAt(jsontext.Pointer(fmt.Sprintf("/webhooks/%d", i)), c.Title()+": "+problem.Error()))
 			}
@@ -123,7 +126,7 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 		for i := range c.Value.Webhooks {
 			w := &c.Value.Webhooks[i]
 			step := Step{Phase: lint.ValidatingWebhooks, Name: c.Name + "/" + w.Name}
-			h := hook{step: step, name: w.Name, rules: w.Rules, matchPolicy: *w.MatchPolicy, fail: *w.FailurePolicy, sideEffects: w.SideEffects}
+			h := hook{step: step, name: w.Name, rules: w.Rules, criteria: matcher.OfWebhook(w.Rules, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector), matchPolicy: *w.MatchPolicy, fail: *w.FailurePolicy, sideEffects: w.SideEffects}
 			if problem := e.take(h, w.MatchConditions, &w.ClientConfig); problem != nil {
 				err = errors.Join(err, c.ErrorAt(jsontext.Pointer(fmt.Sprintf("/webhooks/%d", i)), c.Title()+": "+problem.Error()))
 			}
@@ -142,17 +145,24 @@ func (e *evaluation) webhooks() (mutating, validating phase, err error) {
 	if err := errors.Join(e.prepare(mutatingPlugin.Webhook, factory), e.prepare(validatingPlugin.Webhook, factory)); err != nil {
 		return nil, nil, err
 	}
+	_, seen := e.Release.Lacks(release.HiddenReviews)
+	hidden := func(a apiserveradmission.Attributes) bool {
+		return !seen && matcher.IsReview(a.GetResource().GroupResource())
+	}
 	mutating = func(ctx context.Context, a apiserveradmission.Attributes) error {
-		if _, sees := e.Release.Lacks(release.HiddenReviews); isReview(a) && !sees {
+		if hidden(a) {
 			return nil
 		}
-		if err := e.unreadConditions(lint.MutatingWebhooks, a); err != nil {
+		if err := e.unreadConditions(of, lint.MutatingWebhooks, a); err != nil {
 			return err
 		}
 		return errors.Join(e.withRights(func() error { return mutatingPlugin.Admit(ctx, a, e.kinds) }), e.close(a.GetObject()))
 	}
 	validating = func(ctx context.Context, a apiserveradmission.Attributes) error {
-		if err := e.unreadConditions(lint.ValidatingWebhooks, a); err != nil {
+		if hidden(a) {
+			return nil
+		}
+		if err := e.unreadConditions(of, lint.ValidatingWebhooks, a); err != nil {
 			return err
 		}
 		return e.withRights(func() error { return validatingPlugin.Validate(ctx, a, e.kinds) })

@@ -20,6 +20,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/terminal"
@@ -109,7 +110,7 @@ func admissionOfCluster(ctx context.Context, c *cluster.Cluster, kinds []schema.
 
 // Links returns the chain of a request. It fills in what the cluster knows. Namespace labels
 // stay unknown if the namespace does not exist or the user may not read it.
-func (a *Admission) Links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
+func (a *Admission) Links(ctx context.Context, r matcher.Request) ([]lint.Link, error) {
 	r.KubernetesMinor = a.minor
 	if r.Namespace != "" && a.labelsOf != nil {
 		if _, read := a.labels[r.Namespace]; !read {
@@ -172,8 +173,8 @@ func (a *Admission) Chain(ctx context.Context, of *resources.Resource, q Questio
 }
 
 // request returns the request that the API server would receive.
-func (q Question) request(of *resources.Resource) (lint.Request, error) {
-	r := lint.Request{
+func (q Question) request(of *resources.Resource) (matcher.Request, error) {
+	r := matcher.Request{
 		Operation: admissionregistrationv1.OperationType(q.Operation), Resource: of.GroupVersionResource, Subresource: q.Subresource,
 		Kind:      subresourceKind(of.GroupResource(), q.Subresource, of.Kind),
 		Namespace: q.Namespace, Name: q.Name, User: q.User, Groups: q.Groups, Equivalents: of.Equivalents,
@@ -283,7 +284,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 			if link.Phase != phase {
 				continue
 			}
-			if link.Answer == lint.Out && !all {
+			if link.Answer == matcher.Out && !all {
 				left++
 				continue
 			}
@@ -292,7 +293,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 				titled = true
 			}
 			position := "-"
-			if link.Answer != lint.Out {
+			if link.Answer != matcher.Out {
 				number++
 				position = fmt.Sprint(number)
 				if phase == lint.MutatingWebhooks {
@@ -329,7 +330,7 @@ func (r *Chain) PrintText(out io.Writer, all bool) error {
 // printLink prints a webhook or policy, and below it why it is asked or not.
 func printLink(text *terminal.Text, position string, link *lint.Link) {
 	const hang = 14 // the column of the name
-	style := map[lint.Answer]terminal.Style{lint.Out: terminal.Quiet, lint.Maybe: terminal.Warn}[link.Answer]
+	style := map[matcher.Answer]terminal.Style{matcher.Out: terminal.Quiet, matcher.Maybe: terminal.Warn}[link.Answer]
 	text.Line(hang, terminal.Plain.Of(fmt.Sprintf("%4s  ", position)), style.Of(fmt.Sprintf("%-8s", link.Answer)),
 		terminal.Heading.Of(manifest.PrintableLine(link.Name)), terminal.Plain.Of("  "+manifest.PrintableLine(describe(*link))))
 	text.Line(hang, terminal.Quiet.Of(strings.Repeat(" ", hang)+manifest.Printable(cli.OneLine(link.Why))))

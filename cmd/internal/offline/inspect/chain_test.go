@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -65,7 +65,7 @@ func TestTheChainOfFilesFollowsRulesAndNamespaces(t *testing.T) {
 			if err != nil || len(chain.Chain) != 1 {
 				t.Fatalf("%+v, %v", chain, err)
 			}
-			if got := chain.Chain[0].Answer == lint.Out; got != tc.out {
+			if got := chain.Chain[0].Answer == matcher.Out; got != tc.out {
 				t.Errorf("out: %t, because %s", got, chain.Chain[0].Why)
 			}
 			var text strings.Builder

@@ -11,6 +11,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 )
 
@@ -45,7 +46,7 @@ func List(ctx context.Context, c *cluster.Cluster) (*Listing, error) {
 	out := &Listing{Skipped: skippedLines(report.Skipped)}
 	expiry := objects.caExpiry()
 	told := make([]bool, len(report.Findings))
-	for _, link := range inventory.Chain(ctx, lint.Request{}) {
+	for _, link := range inventory.Chain(ctx, matcher.Request{}) {
 		listed := Listed{Link: link}
 		listed.Configuration, listed.Entry, _ = strings.Cut(link.Name, "/")
 		kind := kindOfPhase[link.Phase]

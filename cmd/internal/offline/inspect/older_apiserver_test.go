@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -56,7 +56,7 @@ func TestPoliciesOfAnOlderVersionAreListedOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links, err := admission.Links(t.Context(), lint.Request{})
+	links, err := admission.Links(t.Context(), matcher.Request{})
 	if err != nil || len(links) == 0 || links[0].Name != "beta" {
 		t.Errorf("%+v, %v", links, err)
 	}

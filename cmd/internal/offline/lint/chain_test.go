@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 const chainText = `apiVersion: admissionregistration.k8s.io/v1
@@ -62,13 +64,13 @@ metadata: {name: unbound}
 spec: {matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [pods]}]}}
 `
 
-func chainOf(t *testing.T, change func(*Request)) []string {
+func chainOf(t *testing.T, change func(*matcher.Request)) []string {
 	t.Helper()
 	in, err := ReadFiles(objects(t, "chain.yaml", []byte(chainText)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := bare("", "v1", "pods", "Pod", "team")
+	r := matcher.Bare("", "v1", "pods", "Pod", "team")
 	r.User = ""
 	r.Equivalents = []schema.GroupVersionResource{{Version: "v2", Resource: "pods"}}
 	change(&r)
@@ -84,7 +86,7 @@ func chainOf(t *testing.T, change func(*Request)) []string {
 }
 
 func TestChainIsInTheOrderOfTheAPIServer(t *testing.T) {
-	got := chainOf(t, func(*Request) {})
+	got := chainOf(t, func(*matcher.Request) {})
 	want := []string{
 		"out unbound: no binding says where the policy applies",
 		"in z.static.k8s.io/static.z.z: rule */* *",
@@ -129,11 +131,11 @@ webhooks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := bare("example.com", "v1beta1", "widgets", "Widget", "team")
+	r := matcher.Bare("example.com", "v1beta1", "widgets", "Widget", "team")
 	r.Equivalents = []schema.GroupVersionResource{
 		{Group: "example.com", Version: "v1alpha1", Resource: "widgets"}, {Group: "example.com", Version: "v1", Resource: "widgets"},
 	}
-	if chain := in.Chain(t.Context(), r); len(chain) != 1 || chain[0].Answer != In || chain[0].Sent != "example.com/v1" {
+	if chain := in.Chain(t.Context(), r); len(chain) != 1 || chain[0].Answer != matcher.In || chain[0].Sent != "example.com/v1" {
 		t.Errorf("got %+v", chain)
 	}
 }
@@ -141,32 +143,40 @@ webhooks:
 func TestChainOfOtherRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		change func(*Request)
+		change func(*matcher.Request)
 		want   string
 	}{
-		{"labels of the object let it in", func(r *Request) {
+		{"labels of the object let it in", func(r *matcher.Request) {
 			r.Object["metadata"].(map[string]any)["labels"] = map[string]any{"app": "x"}
 		}, "in a/z.a.a: rule \"\"/v1 pods; objectSelector matches"},
-		{"labels of the old object let it in", func(r *Request) {
+		{"labels of the old object let it in", func(r *matcher.Request) {
 			r.OldObject = map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "x"}}}
 		}, "in a/z.a.a: rule \"\"/v1 pods; objectSelector matches"},
-		{"labels of the namespace are known", func(r *Request) { r.NamespaceLabels = map[string]string{"tier": "x"} }, "in a/y.a.a: rule \"\"/v1 pods; namespaceSelector matches namespace team"},
-		{"nothing is known of the object", func(r *Request) { r.Object = nil }, "maybe a/w.a.a: rule \"\"/v1 pods; condition c depends on the object, which is not known"},
-		{"who asks is known", func(r *Request) { r.User = "you" }, "out a/r.a.a: condition c is false"},
-		{"another operation", func(r *Request) { r.Operation = admissionregistrationv1.Delete }, "out b/b.b.b: no rule is for it"},
-		{"a sub-resource", func(r *Request) { r.Subresource = "status" }, "out b/b.b.b: no rule is for it"},
-		{"a name that a policy leaves out", func(r *Request) { r.Name = "left-out" }, "out p/everywhere: matchConstraints leave out rule"},
-		{"a webhook configuration, and a static manifest", func(r *Request) {
-			*r = bare(registrationGroup, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "")
+		{"labels of the namespace are known", func(r *matcher.Request) { r.NamespaceLabels = map[string]string{"tier": "x"} }, "in a/y.a.a: rule \"\"/v1 pods; namespaceSelector matches namespace team"},
+		{"nothing is known of the object", func(r *matcher.Request) { r.Object = nil }, "maybe a/w.a.a: rule \"\"/v1 pods; condition c depends on the object, which is not known"},
+		{"who asks is known", func(r *matcher.Request) { r.User = "you" }, "out a/r.a.a: condition c is false"},
+		{"another operation", func(r *matcher.Request) { r.Operation = admissionregistrationv1.Delete }, "out b/b.b.b: no rule is for it"},
+		{"a sub-resource", func(r *matcher.Request) { r.Subresource = "status" }, "out b/b.b.b: no rule is for it"},
+		{"a name that a policy leaves out", func(r *matcher.Request) { r.Name = "left-out" }, "out p/everywhere: matchConstraints leave out rule"},
+		{"a webhook configuration, and a static manifest", func(r *matcher.Request) {
+			*r = matcher.Bare(registrationGroup, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "")
 		}, "in z.static.k8s.io/static.z.z: rule */* *"},
-		{"a webhook configuration", func(r *Request) {
-			*r = bare(registrationGroup, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "")
+		{"a webhook configuration", func(r *matcher.Request) {
+			*r = matcher.Bare(registrationGroup, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "")
 		}, "out b/b.b.b: webhook configurations and policies are never sent"},
-		{"a review of a token, where the cluster is older", func(r *Request) {
-			*r = bare("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", "")
+		{"a webhook configuration, and a policy", func(r *matcher.Request) {
+			*r = matcher.Bare(registrationGroup, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "")
+		}, "out p/everywhere: no rule of matchConstraints is for it"},
+		{"a policy, and another policy", func(r *matcher.Request) {
+			*r = matcher.Bare(registrationGroup, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", "")
+		}, "out p/everywhere: policies and their bindings are never seen"},
+		{"a review of a token, where the cluster is older", func(r *matcher.Request) {
+			*r = matcher.Bare("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", "")
 			r.KubernetesMinor = 36
 		}, "in z.static.k8s.io/static.z.z: rule */* *"},
-		{"a review of a token", func(r *Request) { *r = bare("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", "") }, "out z.static.k8s.io/static.z.z: since Kubernetes 1.37"},
+		{"a review of a token", func(r *matcher.Request) {
+			*r = matcher.Bare("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", "")
+		}, "out z.static.k8s.io/static.z.z: since Kubernetes 1.37"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := chainOf(t, tc.change)

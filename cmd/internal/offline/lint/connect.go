@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 // connectKinds are the kinds of objects in CONNECT requests.
@@ -23,7 +25,7 @@ func connect() Rule {
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				for _, rule := range w.Rules {
-					if !ruleFor(rule, admissionregistrationv1.Connect) {
+					if !matcher.Names(rule, admissionregistrationv1.Connect) {
 						continue
 					}
 					for _, resource := range rule.Resources {

@@ -5,6 +5,10 @@ package lint
 import (
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 func crdWebhookVersions() Rule {
@@ -28,7 +32,7 @@ func crdWebhookVersions() Rule {
 					var covered []string
 					for _, version := range served {
 						for _, rule := range w.Rules {
-							if ruleCovers(rule, d.value.Spec.Group, d.value.Spec.Names.Plural) && has(rule.APIVersions, version) && !slices.Contains(covered, version) {
+							if matcher.CoversVersion(rule, schema.GroupVersionResource{Group: d.value.Spec.Group, Version: version, Resource: d.value.Spec.Names.Plural}) && !slices.Contains(covered, version) {
 								covered = append(covered, version)
 							}
 						}

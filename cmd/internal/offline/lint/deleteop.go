@@ -7,6 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
@@ -19,7 +20,7 @@ func deleteOp() Rule {
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				for _, rule := range w.Rules {
-					if !ruleFor(rule, admissionregistrationv1.Delete) {
+					if !matcher.Names(rule, admissionregistrationv1.Delete) {
 						continue
 					}
 					if w.config.mutating {

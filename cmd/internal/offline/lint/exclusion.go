@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
@@ -60,10 +61,10 @@ func (c *checker) reaches(w *webhook, group, resource, namespace string) bool {
 	}) {
 		key.namespace = namespace
 	}
-	reached, ok := c.conditions.reached[key]
+	reached, ok := c.reached[key]
 	if !ok {
-		reached = !c.conditionsExclude(w, bare(group, "v1", resource, kindOf(resource), namespace))
-		c.conditions.reached[key] = reached
+		reached = !c.conditionsExclude(w, matcher.Bare(group, "v1", resource, kindOf(resource), namespace))
+		c.reached[key] = reached
 	}
 	return reached
 }
@@ -90,13 +91,13 @@ func (c *checker) ownPodsExcluded(w *webhook, service *admissionregistrationv1.S
 			})
 	}
 	return !slices.ContainsFunc(own, func(workload *workload) bool {
-		return selects(w.ObjectSelector, workload.template.Labels) && !c.conditionsExclude(w, podOf(workload, service.Namespace))
+		return selectors.Selects(w.ObjectSelector, workload.template.Labels) && !c.conditionsExclude(w, podOf(workload, service.Namespace))
 	})
 }
 
 // podOf returns the request to create a pod of a workload.
-func podOf(w *workload, namespace string) Request {
-	r := bare("", "v1", "pods", "Pod", namespace)
+func podOf(w *workload, namespace string) matcher.Request {
+	r := matcher.Bare("", "v1", "pods", "Pod", namespace)
 	raw, err := json.Marshal(w.template)
 	if err != nil { // it was decoded from JSON
 		return r

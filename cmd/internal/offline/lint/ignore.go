@@ -87,7 +87,8 @@ func (c *checker) ignored(o *Object, webhook string) string {
 	}
 	annotated, err := parseAnnotation(o.Annotations[IgnoreAnnotation])
 	if err != nil {
-		c.skip(o.title(), "the annotation %s: %s", IgnoreAnnotation, firstLine(err.Error()))
+		problem, _, _ := strings.Cut(err.Error(), "\n")
+		c.skip(o.title(), "the annotation %s: %s", IgnoreAnnotation, problem)
 	}
 	if i := slices.IndexFunc(annotated, applies); i >= 0 {
 		return annotated[i].Reason

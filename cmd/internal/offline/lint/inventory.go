@@ -21,6 +21,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubejson "sigs.k8s.io/json"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 // Object is an object that was read.
@@ -99,7 +101,7 @@ type Inventory struct {
 	namespacesByName map[string]*typed[corev1.Namespace]
 
 	// Caches.
-	expressions          expressions
+	conditions           matcher.Conditions
 	workloadsByNamespace map[string][]*workload
 	behindService        map[*typed[corev1.Service]][]*workload
 	allBackends          []*backend

@@ -3,12 +3,14 @@
 package lint
 
 import (
+	"context"
 	"regexp"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 func matchConditions() Rule {
@@ -38,7 +40,7 @@ func (c *checker) lookAtConditions(w *webhook) {
 			c.fixing("Give each condition a name of its own.").webhook(w, Error, "matchConditions", "matchConditions[%d]: the name %s is used twice", i, m.Name)
 		}
 		seen[m.Name] = true
-		if cause := c.conditions.compileError(m); cause != "" {
+		if cause := c.conditions.Problem(m); cause != "" {
 			compile = false
 			c.fixing("Correct the expression: it is CEL over object, oldObject, request and authorizer, and is a bool.").webhook(w, Error, "matchConditions", "matchConditions[%d] does not compile: %s", i, cause)
 		} else if nestedLoops(m.Expression) {
@@ -53,23 +55,21 @@ func (c *checker) lookAtConditions(w *webhook) {
 	}
 }
 
-var readsObject = regexp.MustCompile(`\bobject\b`)
-
 // lookAtDelete evaluates the conditions for a deletion, where object is null.
 func (c *checker) lookAtDelete(w *webhook) {
 	if !slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		return ruleFor(r, admissionregistrationv1.Delete)
+		return matcher.Names(r, admissionregistrationv1.Delete)
 	}) {
 		return
 	}
-	r := bare("", "v1", "pods", "Pod", "default")
+	r := matcher.Bare("", "v1", "pods", "Pod", "default")
 	r.Operation, r.OldObject, r.Object = admissionregistrationv1.Delete, r.Object, nil
-	v, name := c.evaluate(w, r)
-	if v.err == nil {
+	_, name, err := c.conditions.All(context.Background(), w.MatchConditions, r)
+	if err == nil {
 		return
 	}
 	i := slices.IndexFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool { return m.Name == name })
-	if readsObject.MatchString(strings.ReplaceAll(w.MatchConditions[i].Expression, "oldObject", "")) {
+	if matcher.ReadsObject(w.MatchConditions[i].Expression) {
 		c.webhook(w, Warning, "matchConditions", "matchConditions[%d] reads object, which is null on DELETE", i)
 	}
 }

@@ -57,33 +57,4 @@ func (w *webhook) rulesKey() string {
 }
 
 // disjoint reports whether two requirements prove that nothing matches both selectors.
-func disjoint(a, b *metav1.LabelSelector) bool {
-	for _, x := range selectors.Terms(a) {
-		for _, y := range selectors.Terms(b) {
-			if x.Key == y.Key && (contradicts(x, y) || contradicts(y, x)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func contradicts(x, y metav1.LabelSelectorRequirement) bool {
-	within := func(list []string) func(string) bool {
-		return func(v string) bool { return slices.Contains(list, v) }
-	}
-	switch x.Operator {
-	case metav1.LabelSelectorOpIn:
-		switch y.Operator {
-		case metav1.LabelSelectorOpIn:
-			return !slices.ContainsFunc(x.Values, within(y.Values))
-		case metav1.LabelSelectorOpNotIn:
-			return !slices.ContainsFunc(x.Values, func(v string) bool { return !slices.Contains(y.Values, v) })
-		case metav1.LabelSelectorOpDoesNotExist:
-			return true
-		}
-	case metav1.LabelSelectorOpExists:
-		return y.Operator == metav1.LabelSelectorOpDoesNotExist
-	}
-	return false
-}
+func disjoint(a, b *metav1.LabelSelector) bool { return selectors.Contradicts(selectors.Both(a, b)) }

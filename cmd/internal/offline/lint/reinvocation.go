@@ -2,7 +2,13 @@
 
 package lint
 
-import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+import (
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
+)
 
 func reinvocation() Rule {
 	return Rule{
@@ -30,12 +36,8 @@ func (c *checker) another(w *webhook) *webhook {
 			continue
 		}
 		for _, rule := range w.Rules {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					if other.covers(group, resource, rule.Operations...) {
-						return other
-					}
-				}
+			if slices.ContainsFunc(other.Rules, func(r admissionregistrationv1.RuleWithOperations) bool { return matcher.Overlap(rule, r) }) {
+				return other
 			}
 		}
 	}

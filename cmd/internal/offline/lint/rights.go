@@ -65,14 +65,19 @@ func systemRole(name string) bool {
 	return name == "cluster-admin" || strings.HasPrefix(name, "system:")
 }
 
+// hasOrAll reports whether a list has a value, or "*".
+func hasOrAll(list []string, value string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
+}
+
 // verbsOn returns which of the verbs a rule allows on all objects of a resource.
 func verbsOn(rule rbacv1.PolicyRule, group, resource string, verbs ...string) []string {
-	if len(rule.ResourceNames) > 0 || !has(rule.APIGroups, group) || !has(rule.Resources, resource) {
+	if len(rule.ResourceNames) > 0 || !hasOrAll(rule.APIGroups, group) || !hasOrAll(rule.Resources, resource) {
 		return nil
 	}
 	var out []string
 	for _, verb := range verbs {
-		if has(rule.Verbs, verb) {
+		if hasOrAll(rule.Verbs, verb) {
 			out = append(out, verb)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
@@ -48,7 +49,7 @@ func Run(in *Inventory, options Options) *Report {
 		options.Now = time.Now()
 	}
 	report := &Report{Checked: maps.Clone(in.checked), Findings: []Finding{}, Skipped: slices.Clone(in.unread)}
-	shared := &checker{Inventory: in, options: options, report: report, conditions: &conditions{&in.expressions, map[reachKey]bool{}}, skipped: map[[2]string]int{}}
+	shared := &checker{Inventory: in, options: options, report: report, reached: map[reachKey]bool{}, skipped: map[[2]string]int{}}
 	shared.policySet = sync.OnceValue(shared.policiesForRules)
 	for _, rule := range Rules() {
 		if len(options.Rules) > 0 && !slices.Contains(options.Rules, rule.ID) {
@@ -65,13 +66,13 @@ func Run(in *Inventory, options Options) *Report {
 // checker is the environment of one rule.
 type checker struct {
 	*Inventory
-	options    Options
-	rule       *Rule
-	report     *Report
-	conditions *conditions
-	fix        string            // overrides the rule's fix; see [checker.fixing]
-	skipped    map[[2]string]int // index in report.Skipped by rule and reason
-	policySet  func() *policyrules.Set
+	options   Options
+	rule      *Rule
+	report    *Report
+	reached   map[reachKey]bool
+	fix       string            // overrides the rule's fix; see [checker.fixing]
+	skipped   map[[2]string]int // index in report.Skipped by rule and reason
+	policySet func() *policyrules.Set
 }
 
 // object reports a finding about the value at a pointer in an object.
@@ -155,17 +156,12 @@ func (c *checker) seen(about, namespace, name string) {
 	}
 }
 
-// evaluate evaluates a webhook's conditions for a request.
-func (c *checker) evaluate(w *webhook, r Request) (verdict, string) {
-	return c.conditions.all(context.Background(), w.MatchConditions, r, false)
-}
-
 // conditionsExclude reports whether a webhook's match conditions are false for a
 // request.
-func (c *checker) conditionsExclude(w *webhook, r Request) bool {
+func (c *checker) conditionsExclude(w *webhook, r matcher.Request) bool {
 	if len(w.MatchConditions) == 0 {
 		return false
 	}
-	v, _ := c.evaluate(w, r)
-	return v.err == nil && !v.matches
+	matches, _, err := c.conditions.All(context.Background(), w.MatchConditions, r)
+	return err == nil && !matches
 }

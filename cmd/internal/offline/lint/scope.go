@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/policyrules"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 func scope() Rule {
@@ -25,7 +26,7 @@ func scope() Rule {
 						continue
 					}
 					if one := c.scopeOf(rule); one != "" {
-						c.webhook(w, Info, "rules", "scope of rule %s could be %s", ruleText(rule), one)
+						c.webhook(w, Info, "rules", "scope of rule %s could be %s", matcher.RuleText(rule), one)
 					}
 				}
 			}
@@ -49,7 +50,7 @@ func neverCalled() Rule {
 						continue
 					}
 					if of := c.scopeOf(rule); of != "" && of != *rule.Scope {
-						c.webhook(w, Warning, "rules", "scope %s of rule %s matches nothing: its resources have the scope %s", *rule.Scope, ruleText(rule), of)
+						c.webhook(w, Warning, "rules", "scope %s of rule %s matches nothing: its resources have the scope %s", *rule.Scope, matcher.RuleText(rule), of)
 					}
 				}
 			}

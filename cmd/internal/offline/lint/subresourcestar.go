@@ -5,6 +5,8 @@ package lint
 import (
 	"slices"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 func subresourceStar() Rule {
@@ -17,7 +19,7 @@ func subresourceStar() Rule {
 			for _, w := range c.webhooks {
 				for _, rule := range w.Rules {
 					if slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasSuffix(r, "/*") }) {
-						c.webhook(w, Warning, "rules", "rule %s includes subresources such as status and exec", ruleText(rule))
+						c.webhook(w, Warning, "rules", "rule %s includes subresources such as status and exec", matcher.RuleText(rule))
 					}
 				}
 			}

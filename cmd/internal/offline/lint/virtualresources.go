@@ -5,17 +5,9 @@ package lint
 import (
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
-
-// virtual are resources that are never stored.
-var virtual = map[string][]string{
-	"authentication.k8s.io": {"tokenreviews", "selfsubjectreviews"},
-	"authorization.k8s.io":  {"subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"},
-}
-
-// virtualSince is the N of Kubernetes 1.N, from which webhooks no longer receive them.
-const virtualSince = 37
 
 func virtualResources() Rule {
 	return Rule{
@@ -26,11 +18,9 @@ func virtualResources() Rule {
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				var matched []string
-				for _, group := range []string{"authentication.k8s.io", "authorization.k8s.io"} {
-					for _, resource := range virtual[group] {
-						if w.covers(group, resource, "CREATE") {
-							matched = append(matched, resource)
-						}
+				for _, review := range matcher.Reviews {
+					if w.covers(review.Group, review.Resource, "CREATE") {
+						matched = append(matched, review.Resource)
 					}
 				}
 				if len(matched) > 0 && !selectors.OptsIn(w.ObjectSelector) {

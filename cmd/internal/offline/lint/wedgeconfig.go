@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 const registrationGroup = "admissionregistration.k8s.io"
@@ -42,7 +43,7 @@ func namedIn(rule admissionregistrationv1.RuleWithOperations, group string, reso
 	}
 	var out []string
 	for _, resource := range resources {
-		if ruleCovers(rule, group, resource) {
+		if matcher.Covers(rule, group, resource) {
 			out = append(out, resource)
 		}
 	}

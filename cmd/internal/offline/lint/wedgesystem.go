@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 func wedgeSystem() Rule {
@@ -43,10 +44,10 @@ rules:
 		}
 		for _, group := range slices.Sorted(maps.Keys(resourcenames.Namespaced)) {
 			for _, resource := range resourcenames.Namespaced[group] {
-				if slices.ContainsFunc(rule.Resources, func(r string) bool {
-					base, _, _ := strings.Cut(r, "/")
-					return base == "*" || base == resource
-				}) && has(rule.APIGroups, group) {
+				if slices.ContainsFunc(rule.Resources, func(r string) bool { // itself, or a subresource
+					_, sub, _ := strings.Cut(r, "/")
+					return matcher.Covers(rule, group, resource+"/"+strings.TrimPrefix(sub, "*"))
+				}) {
 					out = append(out, aRequest{group: group, resource: resource})
 					continue rules
 				}

@@ -2,6 +2,8 @@
 
 package lint
 
+import "github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
+
 func wedgeWildcard() Rule {
 	return Rule{
 		ID: "wedge-wildcard", Group: groupWedge, Severities: []Severity{Error}, Source: "incidents",
@@ -15,7 +17,7 @@ func wedgeWildcard() Rule {
 				}
 				for _, rule := range w.Rules {
 					if wildcard(rule) {
-						c.webhook(w, Error, "rules", "failurePolicy Fail with rule %s and no selector blocks every write while the server is down", ruleText(rule))
+						c.webhook(w, Error, "rules", "failurePolicy Fail with rule %s and no selector blocks every write while the server is down", matcher.RuleText(rule))
 						break
 					}
 				}

@@ -5,6 +5,8 @@ package lint
 import (
 	"slices"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 func wildcards() Rule {
@@ -29,7 +31,7 @@ func wildcards() Rule {
 						fields = append(fields, "resources")
 					}
 					if len(fields) > 0 {
-						c.webhook(w, Warning, "rules", "rule %s has * in %s", ruleText(rule), strings.Join(fields, " and "))
+						c.webhook(w, Warning, "rules", "rule %s has * in %s", matcher.RuleText(rule), strings.Join(fields, " and "))
 						break
 					}
 				}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
 func workloadNetworkPolicy() Rule {
@@ -21,7 +23,7 @@ func workloadNetworkPolicy() Rule {
 				container, port := b.targetPort()
 				var selecting []*typed[networkingv1.NetworkPolicy]
 				for _, p := range c.networkPolicies {
-					if p.Namespace == b.workload.Namespace && isolatesIngress(p.value.Spec) && selects(&p.value.Spec.PodSelector, b.workload.template.Labels) {
+					if p.Namespace == b.workload.Namespace && isolatesIngress(p.value.Spec) && selectors.Selects(&p.value.Spec.PodSelector, b.workload.template.Labels) {
 						selecting = append(selecting, p)
 					}
 				}

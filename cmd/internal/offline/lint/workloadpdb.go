@@ -2,6 +2,8 @@
 
 package lint
 
+import "github.com/sallyport-io/sallyport/internal/kube/selectors"
+
 func workloadPDB() Rule {
 	return Rule{
 		ID: "workload-pdb", Group: groupWorkload, Severities: []Severity{Warning}, Source: fromGP,
@@ -15,7 +17,7 @@ func workloadPDB() Rule {
 				}
 				covered := false
 				for _, b := range c.budgets {
-					covered = covered || b.Namespace == w.Namespace && b.value.Spec.Selector != nil && selects(b.value.Spec.Selector, w.template.Labels)
+					covered = covered || b.Namespace == w.Namespace && b.value.Spec.Selector != nil && selectors.Selects(b.value.Spec.Selector, w.template.Labels)
 				}
 				if covered {
 					continue

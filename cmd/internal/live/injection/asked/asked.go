@@ -19,6 +19,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -40,7 +41,7 @@ func Read(ctx context.Context, c *cluster.Cluster) (*Registration, error) {
 		return nil, err
 	}
 	a := &Registration{cluster: c, admission: admission}
-	links, err := a.links(ctx, lint.Request{})
+	links, err := a.links(ctx, matcher.Request{})
 	a.Registered = len(links) > 0
 	return a, err
 }
@@ -49,7 +50,7 @@ func Read(ctx context.Context, c *cluster.Cluster) (*Registration, error) {
 func (a *Registration) Hidden() bool { return a.admission.Hidden() }
 
 // links returns the webhook's entries in the chain, usually one.
-func (a *Registration) links(ctx context.Context, r lint.Request) ([]lint.Link, error) {
+func (a *Registration) links(ctx context.Context, r matcher.Request) ([]lint.Link, error) {
 	links, err := a.admission.Links(ctx, r)
 	return slices.DeleteFunc(links, func(link lint.Link) bool { return !strings.HasSuffix(link.Name, "/"+poddefault.Name) }), err
 }
@@ -70,7 +71,7 @@ func (a *Registration) About(ctx context.Context, pod *metav1.ObjectMeta) (bool,
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out && link.Answer != lint.In }) {
+	if slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != matcher.Out && link.Answer != matcher.In }) {
 		whole, err := a.cluster.Get(ctx, workload.Kinds()[0].Path(pod.Namespace)+"/"+pod.Name)
 		switch {
 		case apierrors.IsNotFound(err): // it ended meanwhile
@@ -85,11 +86,11 @@ func (a *Registration) About(ctx context.Context, pod *metav1.ObjectMeta) (bool,
 			return false, err
 		}
 	}
-	return slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }), nil
+	return slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != matcher.Out }), nil
 }
 
 func (a *Registration) ofPod(ctx context.Context, pod *metav1.ObjectMeta, value map[string]any) ([]lint.Link, error) {
-	return a.links(ctx, lint.Request{
+	return a.links(ctx, matcher.Request{
 		Operation: admissionregistrationv1.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
 		Namespace: pod.Namespace, Name: pod.Name, Object: value,
 	})
@@ -109,7 +110,7 @@ func NotCalled(ctx context.Context, c *cluster.Cluster, pod map[string]any, name
 	}
 	out := func(a *Registration) (string, error) {
 		links, err := a.ofPod(ctx, &metav1.ObjectMeta{Namespace: namespace, Name: name}, pod)
-		if err != nil || slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != lint.Out }) {
+		if err != nil || slices.ContainsFunc(links, func(link lint.Link) bool { return link.Answer != matcher.Out }) {
 			return "", err
 		}
 		if len(links) == 0 {

@@ -69,40 +69,12 @@ func isFalse(e ast.Expr) bool {
 	return e != nil && e.Kind() == ast.LiteralKind && e.AsLiteral() == types.False
 }
 
-// contradicts reports whether no labels match a selector.
-func contradicts(s *metav1.LabelSelector) bool {
-	terms := selectors.Terms(s)
-	for i, a := range terms {
-		for _, b := range terms[:i] {
-			if a.Key != b.Key {
-				continue
-			}
-			for _, pair := range [][2]metav1.LabelSelectorRequirement{{a, b}, {b, a}} {
-				x, y := pair[0], pair[1]
-				if x.Operator == metav1.LabelSelectorOpDoesNotExist && (y.Operator == metav1.LabelSelectorOpExists || y.Operator == metav1.LabelSelectorOpIn) {
-					return true
-				}
-				if x.Operator != metav1.LabelSelectorOpIn {
-					continue
-				}
-				left := slices.DeleteFunc(slices.Clone(x.Values), func(v string) bool {
-					return y.Operator == metav1.LabelSelectorOpIn && !slices.Contains(y.Values, v) || y.Operator == metav1.LabelSelectorOpNotIn && slices.Contains(y.Values, v)
-				})
-				if len(left) == 0 {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // CanNeverMatch returns why selectors and match conditions exclude every request, or "".
 func CanNeverMatch(namespaces, objects *metav1.LabelSelector, conditions []admissionregistrationv1.MatchCondition) string {
 	switch {
-	case contradicts(namespaces):
+	case selectors.Contradicts(namespaces):
 		return "no namespace can match its namespaceSelector, which contradicts itself"
-	case contradicts(objects):
+	case selectors.Contradicts(objects):
 		return "no object can match its objectSelector, which contradicts itself"
 	}
 	for _, m := range conditions {

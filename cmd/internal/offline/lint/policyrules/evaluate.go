@@ -9,17 +9,13 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 )
 
 // smallest returns the smallest object of a kind that the API server accepts; of a kind of which none is known
@@ -56,36 +52,22 @@ func (p *Policy) evaluate(t target, operation admissionregistrationv1.OperationT
 	if !known && !anyKind || len(p.programs().errs) > 0 {
 		return expression{}, ""
 	}
-	namespace := ""
+	r := matcher.Request{Operation: operation, Resource: t.GroupVersionResource, Kind: gvk, Name: "x", User: "alice", Object: body}
 	if t.Namespaced {
-		namespace = "default"
-		body["metadata"].(map[string]any)["namespace"] = namespace
+		r.Namespace = "default"
+		body["metadata"].(map[string]any)["namespace"] = r.Namespace
 	}
-	var object, old runtime.Object = &unstructured.Unstructured{Object: body}, nil
 	if operation == admissionregistrationv1.Delete {
-		object, old = nil, object
+		r.Object, r.OldObject = nil, body
 	}
-	attributes := admission.NewAttributesRecord(object, old, gvk, namespace, "x", t.GroupVersionResource, "", admission.Operation(operation), nil, true, &user.DefaultInfo{Name: "alice"})
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: gvk}
-	if object != nil {
-		versioned.VersionedObject = admission.NewLazyObject(object)
-	}
-	if old != nil {
-		versioned.VersionedOldObject = admission.NewLazyObject(old)
-	}
-	request := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(t.GroupVersionResource), metav1.GroupVersionKind(gvk))
 	programs := p.programs()
 	compiler, _ := p.declare()
 	run := func(e expression) (bool, string) {
 		list := compiler.CompileCondition([]cel.ExpressionAccessor{p.accessor(e)}, programs.options, environment.StoredExpressions)
-		results, _, err := list.ForInput(context.Background(), versioned, request, cel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudget)
-		if err == nil && len(results) == 1 {
-			err = results[0].Error
-		}
+		value, err := r.Evaluate(context.Background(), list, celconfig.RuntimeCELCostBudget)
 		if err != nil {
 			return false, cause(err)
 		}
-		value, _ := results[0].EvalResult.Value().(bool)
 		return value, ""
 	}
 	unknown := func(e expression) bool {
@@ -152,7 +134,7 @@ func unguarded() Rule {
 			for _, p := range c.Policies {
 				told := map[string]bool{}
 				for _, t := range c.targets(p) {
-					if p.Mutating || !covers(p.rules()[t.rule], t.Group, t.GroupVersionResource.Resource, admissionregistrationv1.Create) {
+					if p.Mutating || !matcher.Names(p.rules()[t.rule].RuleWithOperations, admissionregistrationv1.Create) {
 						continue
 					}
 					e, why := p.evaluate(t, admissionregistrationv1.Create, false)
@@ -176,7 +158,7 @@ func deletion() Rule {
 			for _, p := range c.Policies {
 				told := map[string]bool{}
 				for _, t := range c.targets(p) {
-					if p.Mutating || !covers(p.rules()[t.rule], t.Group, t.GroupVersionResource.Resource, admissionregistrationv1.Delete) {
+					if p.Mutating || !matcher.Names(p.rules()[t.rule].RuleWithOperations, admissionregistrationv1.Delete) {
 						continue
 					}
 					e, why := p.evaluate(t, admissionregistrationv1.Delete, false)

@@ -9,8 +9,10 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
@@ -129,14 +131,16 @@ func leavesOut(m *admissionregistrationv1.MatchResources, all admissionregistrat
 		return "namespaceSelector excludes namespaces"
 	case len(selectors.Terms(m.ObjectSelector)) > 0:
 		return "objectSelector excludes objects, by labels that their authors write"
-	case slices.ContainsFunc(m.ExcludeResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool { return covers(r, group, resource) }):
+	case slices.ContainsFunc(m.ExcludeResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
+		return matcher.Covers(r.RuleWithOperations, group, resource)
+	}):
 		return "excludeResourceRules excludes them"
 	case len(m.ResourceRules) == 0: // of a binding: it adds nothing to the policy's
 		return ""
 	default:
 		for _, o := range all.Operations {
 			if !slices.ContainsFunc(m.ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
-				return len(r.ResourceNames) == 0 && covers(r, group, resource, o) && has(r.APIVersions, all.APIVersions[0]) &&
+				return len(r.ResourceNames) == 0 && matcher.CoversVersion(r.RuleWithOperations, schema.GroupVersionResource{Group: group, Version: all.APIVersions[0], Resource: resource}, o) &&
 					(r.Scope == nil || *r.Scope != admissionregistrationv1.ClusterScope)
 			}) {
 				return fmt.Sprintf("no rule has %s of %s", o, resourceName(group, resource))

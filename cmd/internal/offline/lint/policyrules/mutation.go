@@ -18,6 +18,7 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain/reads"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 )
 
@@ -234,7 +235,7 @@ func immutable() Rule {
 		check: func(c *checker) {
 			for _, p := range c.Policies {
 				if !p.Mutating || !slices.ContainsFunc(p.rules(), func(r admissionregistrationv1.NamedRuleWithOperations) bool {
-					return covers(r, "", "pods", admissionregistrationv1.Update)
+					return matcher.Covers(r.RuleWithOperations, "", "pods", admissionregistrationv1.Update)
 				}) || slices.ContainsFunc(p.of(condition, patches, applies, variable), func(e expression) bool {
 					return strings.Contains(e.text, "request.operation") || strings.Contains(e.text, "oldObject")
 				}) {
@@ -276,14 +277,10 @@ func sameField() Rule {
 // overlap reports whether rules of both policies match the same resource.
 func overlap(a, b *Policy) bool {
 	for _, r := range a.rules() {
-		for _, group := range r.APIGroups {
-			for _, resource := range r.Resources {
-				if slices.ContainsFunc(b.rules(), func(o admissionregistrationv1.NamedRuleWithOperations) bool {
-					return covers(o, group, resource, r.Operations...) || group == "*" || resource == "*"
-				}) {
-					return true
-				}
-			}
+		if slices.ContainsFunc(b.rules(), func(o admissionregistrationv1.NamedRuleWithOperations) bool {
+			return matcher.Overlap(r.RuleWithOperations, o.RuleWithOperations)
+		}) {
+			return true
 		}
 	}
 	return false

@@ -5,12 +5,12 @@ package policyrules
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
@@ -205,37 +205,22 @@ func (p *Policy) optsIn(b *Binding) bool {
 	return false
 }
 
-func has(list []string, value string) bool {
-	return slices.Contains(list, "*") || slices.Contains(list, value)
-}
-
-// covers reports whether a rule matches a resource, "pods" or "pods/status".
-func covers(r admissionregistrationv1.NamedRuleWithOperations, group, resource string, operations ...admissionregistrationv1.OperationType) bool {
-	if len(operations) > 0 && !slices.Contains(r.Operations, admissionregistrationv1.OperationAll) &&
-		!slices.ContainsFunc(operations, func(o admissionregistrationv1.OperationType) bool { return slices.Contains(r.Operations, o) }) {
-		return false
-	}
-	base, sub, _ := strings.Cut(resource, "/")
-	return has(r.APIGroups, group) && slices.ContainsFunc(r.Resources, func(have string) bool {
-		ofBase, ofSub, _ := strings.Cut(have, "/")
-		return (ofBase == "*" || ofBase == base) && (ofSub == "*" || ofSub == sub)
-	})
-}
-
 // matches reports whether a policy, where a binding applies it, is about any object of a resource.
 func (p *Policy) matches(b *Binding, group, resource string, operations ...admissionregistrationv1.OperationType) bool {
-	in := func(m *admissionregistrationv1.MatchResources) bool {
-		if m == nil {
-			return true
-		}
-		some := func(list []admissionregistrationv1.NamedRuleWithOperations, named bool) bool {
+	in := func(m *admissionregistrationv1.MatchResources, operation admissionregistrationv1.OperationType) bool {
+		some := func(list []admissionregistrationv1.NamedRuleWithOperations) bool {
 			return slices.ContainsFunc(list, func(r admissionregistrationv1.NamedRuleWithOperations) bool {
-				return (named || len(r.ResourceNames) == 0) && covers(r, group, resource, operations...)
+				return len(r.ResourceNames) == 0 && matcher.Covers(r.RuleWithOperations, group, resource, operation)
 			})
 		}
-		return !some(m.ExcludeResourceRules, false) && (len(m.ResourceRules) == 0 || some(m.ResourceRules, false))
+		return m == nil || !some(m.ExcludeResourceRules) && (len(m.ResourceRules) == 0 || some(m.ResourceRules))
 	}
-	return in(p.constraints()) && (b == nil || in(b.Match))
+	if len(operations) == 0 {
+		operations = []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll}
+	}
+	return slices.ContainsFunc(operations, func(operation admissionregistrationv1.OperationType) bool {
+		return in(p.constraints(), operation) && (b == nil || in(b.Match, operation))
+	})
 }
 
 // target is a resource of a rule whose kind is known.
@@ -249,7 +234,7 @@ func (c *checker) targets(p *Policy) []target {
 	var out []target
 	for i, r := range p.rules() {
 		for _, known := range c.Resources {
-			if slices.Contains(r.APIGroups, known.Group) && slices.Contains(r.Resources, known.GroupVersionResource.Resource) && has(r.APIVersions, known.Version) {
+			if slices.Contains(r.APIGroups, known.Group) && slices.Contains(r.Resources, known.GroupVersionResource.Resource) && matcher.CoversVersion(r.RuleWithOperations, known.GroupVersionResource) {
 				out = append(out, target{known, i})
 			}
 		}
