@@ -86,7 +86,6 @@ func New(name string, options ...Option) (*App, error) {
 	}
 	a.apply(options)
 	checkWebhooks(a)
-	checkKinds(a)
 	checkResources(a)
 	checkConverters(a)
 	checkCRDs(a)
@@ -119,21 +118,15 @@ func (a *App) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Errorf(format, args...))
 }
 
+// checkWebhooks also checks that handlers read the kinds that their rules send, as far as
+// schemes are known.
 func checkWebhooks(a *App) {
 	for _, webhook := range a.webhooks {
-		if err := webhook.Validate(); err != nil {
+		if err := webhook.Problems(knownSchemes(a)...); err != nil {
 			a.problems = append(a.problems, err)
 		}
 	}
 	a.problems = append(a.problems, collisions(a.webhooks)...)
-}
-
-// checkKinds checks that handlers read the kinds that their rules send, as far as
-// schemes are known.
-func checkKinds(a *App) {
-	if err := admission.ValidateKinds(a.webhooks, knownSchemes(a)...); err != nil {
-		a.problems = append(a.problems, err)
-	}
 }
 
 func knownSchemes(a *App) []*runtime.Scheme {

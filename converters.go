@@ -47,7 +47,7 @@ func (a *App) convertersOf(scheme *runtime.Scheme, implementation any) (known bo
 	if plural != "" {
 		converter = converter.WithPlural(plural)
 	}
-	if err := converter.Validate(); err != nil {
+	if err := converter.Problems(); err != nil {
 		return true, err
 	}
 	for _, other := range a.derived {
@@ -68,7 +68,7 @@ func checkConverters(a *App) {
 		schemes = append(schemes[:len(schemes):len(schemes)], a.scheme)
 	}
 	for i, converter := range a.converters {
-		if err := converter.Validate(); err != nil {
+		if err := converter.Problems(); err != nil {
 			a.problems = append(a.problems, err)
 			continue
 		}

@@ -53,8 +53,8 @@ type named struct {
 // Operations implements restricted.
 func (n *named) Operations() []admissionregistrationv1.OperationType { return operationsOf(n.Handler) }
 
-// Validate implements checked.
-func (n *named) Validate() error {
+// Problems implements checked.
+func (n *named) Problems() error {
 	if err := checkHandler(n.Handler); err != nil {
 		return fmt.Errorf("handler %q: %w", n.name, err)
 	}
@@ -99,8 +99,8 @@ func (c *chain) CopyProblem() string {
 	return ""
 }
 
-// Validate implements checked.
-func (c *chain) Validate() error {
+// Problems implements checked.
+func (c *chain) Problems() error {
 	if len(c.links) == 0 {
 		return errors.New("the chain has no handlers")
 	}
@@ -118,7 +118,7 @@ func (c *chain) Validate() error {
 
 // Handle implements [Handler].
 func (c *chain) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.Problems(); err != nil {
 		return nil, err
 	}
 	out := Allowed()
@@ -136,10 +136,12 @@ func (c *chain) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (
 			resp, err = rest[0].Handle(ctx, req)
 			rest = rest[1:]
 		}
-		switch {
-		case err != nil:
-			return nil, err
-		case resp == nil:
+		if err != nil {
+			if resp = marked(err, req); resp == nil {
+				return nil, err
+			}
+		}
+		if resp == nil {
 			return nil, errors.New("a handler of the chain returned neither a response nor an error")
 		}
 		resp.Warnings = slices.Concat(out.Warnings, resp.Warnings)

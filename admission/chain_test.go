@@ -119,6 +119,12 @@ func TestChainEndsAtTheFirstThatSaysNo(t *testing.T) {
 	if resp.Allowed || len(resp.Patch) > 0 || !reflect.DeepEqual(resp.Warnings, []string{"one", "two"}) || len(resp.AuditAnnotations) != 2 || resp.Status.Message != "no" {
 		t.Errorf("got %+v", resp)
 	}
+	raw := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
+		return nil, admission.Denyf("no")
+	})
+	if resp := handle(t, admission.Chain(warn("one", nil), raw, never), podRequest(admissionv1.Create)); resp.Allowed || resp.Status.Message != "no" || len(resp.Warnings) != 1 {
+		t.Errorf("got %+v", resp)
+	}
 	if resp, err := admission.Chain(label("a", "b"), warn("x", admission.Fault(errors.New("bug"))), never).Handle(t.Context(), podRequest(admissionv1.Create)); err == nil {
 		t.Errorf("got %+v, want a fault", resp)
 	}

@@ -39,11 +39,12 @@ import (
 // denials is a fault. Mutators and validators behave alike. [ErrorsDeny] is for handlers
 // written for controller-runtime.
 
-// Deny marks an error of a typed handler as a denial of the request, which is final: no
+// Deny marks an error of a handler as a denial of the request, which is final: no
 // failurePolicy applies. An API status in the error (apierrors.NewForbidden) gives code,
 // reason and details; without one the code is 403 Forbidden, and the error's text the
-// message. Nil stays nil. Field errors and apierrors.NewInvalid for the kind of the request
-// deny without the mark.
+// message. Nil stays nil. In a typed handler, field errors and apierrors.NewInvalid for the
+// kind of the request deny without the mark. [DeniedResponse] is the response of a handler
+// that is not typed.
 func Deny(err error) error {
 	if err == nil {
 		return nil
@@ -59,6 +60,27 @@ type denial struct{ err error }
 
 func (e *denial) Error() string { return e.err.Error() }
 func (e *denial) Unwrap() error { return e.err }
+
+// Response is what servers answer if a handler that is not typed returns the error. It is
+// nil if that is a fault in spite of the mark.
+func (e *denial) Response(req *admissionv1.AdmissionRequest) *Response {
+	if faulty(e) {
+		return nil
+	}
+	return denied(e, req)
+}
+
+// marked returns the response of an error that is marked as a denial, or nil.
+func marked(err error, req *admissionv1.AdmissionRequest) *Response {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if mark, ok := err.(interface {
+			Response(req *admissionv1.AdmissionRequest) *Response
+		}); ok { //nolint:errorlint // the loop unwraps
+			return mark.Response(req)
+		}
+	}
+	return nil
+}
 
 // Fault marks an error of a typed handler as a fault of the webhook itself: an unresponsive
 // dependency, a bug. The API server gets an HTTP error and the failurePolicy of the
@@ -77,6 +99,16 @@ type faultError struct{ err error }
 func (e *faultError) Error() string { return e.err.Error() }
 func (e *faultError) Unwrap() error { return e.err }
 
+// Response is nil: a denial that the error wraps is none.
+func (e *faultError) Response(*admissionv1.AdmissionRequest) *Response { return nil }
+
+// faulty tells whether an error is a fault whatever it wraps.
+func faulty(err error) bool {
+	var fault *faultError
+	_, passes := RetryAfter(err)
+	return passes || errors.As(err, &fault) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
 // ErrorsDeny treats errors like controller-runtime, whose defaulters and validators deny by
 // returning an error: a denial without [Deny], with the code of an API status or 403
 // Forbidden. Outages stay faults: an API status 401, 403, 404, 410, 429 or from 500, an
@@ -87,27 +119,30 @@ func ErrorsDeny() HandlerOption { return func(o *handlerOptions) { o.errorsDeny 
 
 // decide turns the error of a typed handler into its answer, see above.
 func (c *call) decide(t *target, err error) (*Response, error) {
-	var fault *faultError
-	_, passes := RetryAfter(err)
 	switch {
-	case passes, errors.As(err, &fault), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case faulty(err):
 		return nil, err
 	case !denies(err, c.req, t.errorsDeny):
 		return nil, c.undecided(err)
 	}
+	return c.response(denied(err, c.req)), nil
+}
+
+// denied is the response that an error stands for.
+func denied(err error, req *admissionv1.AdmissionRequest) *Response {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		decision := status.Status()
 		if decision.Message == "" {
 			decision.Message = err.Error()
 		}
-		return c.response(DeniedWith(decision)), nil
+		return StatusResponse(decision)
 	}
 	if list, ok := fieldErrors(err); ok {
-		kind := schema.GroupKind{Group: c.req.Kind.Group, Kind: c.req.Kind.Kind}
-		return c.response(DeniedWith(apierrors.NewInvalid(kind, c.req.Name, list).ErrStatus)), nil
+		kind := schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
+		return StatusResponse(apierrors.NewInvalid(kind, req.Name, list).ErrStatus)
 	}
-	return c.response(Denied(err.Error())), nil
+	return DeniedResponse(err.Error())
 }
 
 // denies tells whether an error, or all that it joins, is a denial of the request. With

@@ -13,7 +13,7 @@ import (
 )
 
 // Mutating defines a webhook that may change objects. Its path is "/" and the name, unless
-// [AtPath] sets it. Problems are reported by [Webhook]'s Validate, which is called before
+// [AtPath] sets it. [Webhook.Problems] reports what is wrong, which is asked before
 // the webhook is served or registered.
 func Mutating(name string, rules []admissionregistrationv1.RuleWithOperations, handler Handler, options ...WebhookOption) Webhook {
 	return define(Webhook{Name: name, Type: TypeMutating, Rules: rules, Handler: handler}, options)

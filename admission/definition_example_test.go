@@ -30,8 +30,8 @@ func ExampleWithTimeout() {
 	rules := admission.Rules(pods, "CREATE")
 	quick := admission.Validating("check.pods.example.com", rules, check, admission.WithTimeout(2))
 	slow := admission.Validating("scan.pods.example.com", rules, check, admission.WithTimeout(60))
-	fmt.Println(quick.TimeoutSeconds, quick.Validate())
-	fmt.Println(slow.Validate())
+	fmt.Println(quick.TimeoutSeconds, quick.Problems())
+	fmt.Println(slow.Problems())
 	// Output:
 	// 2 <nil>
 	// webhook "scan.pods.example.com": timeoutSeconds: is 60; the API server allows 1 to 30
@@ -42,14 +42,14 @@ func ExampleWithNamespaceSelector() {
 		admission.WithNamespaceSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"sandbox"}},
 		}}))
-	fmt.Println(metav1.FormatLabelSelector(webhook.NamespaceSelector), webhook.Validate())
+	fmt.Println(metav1.FormatLabelSelector(webhook.NamespaceSelector), webhook.Problems())
 	// Output: kubernetes.io/metadata.name notin (sandbox) <nil>
 }
 
 func ExampleWithObjectSelector() {
 	webhook := admission.Validating("check.pods.example.com", admission.Rules(pods, "CREATE"), check,
 		admission.WithObjectSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}))
-	fmt.Println(metav1.FormatLabelSelector(webhook.ObjectSelector), webhook.Validate())
+	fmt.Println(metav1.FormatLabelSelector(webhook.ObjectSelector), webhook.Problems())
 	// Output: team=a <nil>
 }
 
@@ -60,7 +60,7 @@ func ExampleWithMatchCondition() {
 	for _, condition := range webhook.MatchConditions {
 		fmt.Println(condition.Name)
 	}
-	fmt.Println(webhook.Validate())
+	fmt.Println(webhook.Problems())
 	// Output:
 	// not-a-daemon
 	// not-from-the-scheduler

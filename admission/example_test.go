@@ -36,7 +36,7 @@ func ExampleMutate() {
 			return nil
 		}))
 	resp, err := webhook.Handler.Handle(context.Background(), creation(`{"spec":{"unknown":1}}`))
-	fmt.Println(webhook.Validate(), err)
+	fmt.Println(webhook.Problems(), err)
 	fmt.Printf("%s\n%q\n", resp.Patch.AppendJSON(nil), resp.Warnings)
 	// Output:
 	// <nil> <nil>
@@ -72,7 +72,7 @@ func ExampleValidateEach() {
 		},
 	})
 	// An operation without a function makes the definition invalid; it is not a free pass.
-	fmt.Println(admission.Validating("owner.pods.example.com", admission.Rules(pods), handler).Validate())
+	fmt.Println(admission.Validating("owner.pods.example.com", admission.Rules(pods), handler).Problems())
 	// Output:
 	// webhook "owner.pods.example.com": rules[0].operations: the handler does not answer CREATE; it answers UPDATE
 }

@@ -17,9 +17,9 @@ import (
 // Handler answers one admission request.
 //
 // A returned Response is a decision, and final: failurePolicy does not apply to
-// it, not even if it denies. A returned error is a fault of the webhook itself:
-// the API server gets an HTTP error, and the failurePolicy of the webhook's
-// configuration decides. A handler that returns neither is at fault.
+// it, not even if it denies. A returned error is a fault of the webhook itself, unless
+// [Deny] marks it: the API server gets an HTTP error, and the failurePolicy of the
+// webhook's configuration decides. A handler that returns neither is at fault.
 //
 // The context ends at the deadline of the API server minus a margin, or when its connection
 // closes. The request, including the bytes of its objects, must not be modified. Those
@@ -27,9 +27,10 @@ import (
 // limit, so handlers need not check that again. A handler must be safe for concurrent use
 // and without side effects (None).
 //
-// A handler may have two more methods, which wrappers should pass on. Validate() error
-// has the problems that its constructor could not return, and Operations()
-// []admissionregistrationv1.OperationType what it answers: [Webhook.Validate] reports the problems, and rules with other operations.
+// A handler may have two more methods, which wrappers should pass on. Problems() error
+// has what its constructor could not return, and Operations()
+// []admissionregistrationv1.OperationType what it answers: [Webhook.Problems] reports
+// these problems, and rules with other operations.
 type Handler interface {
 	Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error)
 }
@@ -67,3 +68,6 @@ type unavailableError struct {
 
 func (e *unavailableError) Error() string { return fmt.Sprintf("unavailable: %v", e.err) }
 func (e *unavailableError) Unwrap() error { return e.err }
+
+// Response is nil: a denial that the error wraps is none.
+func (e *unavailableError) Response(*admissionv1.AdmissionRequest) *Response { return nil }

@@ -3,7 +3,6 @@
 package admission
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,21 +26,8 @@ func kindsOf(schemes []*runtime.Scheme) map[schema.GroupResource]string {
 	return kinds
 }
 
-// ValidateKinds reports each rule of the webhooks for a resource of a kind that the handler
-// does not read: such a webhook would reject every request. Kinds are looked up in schemes,
-// those of sub-resources are Kubernetes' own: an Eviction for pods/eviction, a Scale for each
-// scale, and the parent's kind for status. Resources of unknown kinds are ignored. Each
-// error is a [FieldError].
-func ValidateKinds(webhooks []Webhook, schemes ...*runtime.Scheme) error {
-	kinds := kindsOf(schemes)
-	var errs []error
-	for _, webhook := range webhooks {
-		errs = append(errs, webhook.validateKinds(kinds)...)
-	}
-	return errors.Join(errs...)
-}
-
-func (w Webhook) validateKinds(kinds map[schema.GroupResource]string) []error {
+// kindProblems reports each rule for a resource of a kind that the handler does not read.
+func (w Webhook) kindProblems(kinds map[schema.GroupResource]string) []error {
 	var errs []error
 	for i, rule := range w.Rules {
 		for _, group := range rule.APIGroups {

@@ -40,7 +40,7 @@ type Defaulter[T apiruntime.Object] interface {
 // The function must be idempotent, because the API server may call it again with its own
 // result (reinvocationPolicy). It must not change metadata.name and metadata.namespace,
 // which identify the request. Changes of the kind are ignored. It is not called for DELETE,
-// where there is nothing to change; [Webhook]'s Validate rejects rules with that operation.
+// where there is nothing to change; [Webhook.Problems] reports rules with that operation.
 func Mutate[T apiruntime.Object](mutate func(ctx context.Context, object T) error, options ...HandlerOption) Handler {
 	m := &mutator{target: newTarget[T](options), source: functionName(mutate)}
 	if mutate == nil {
@@ -76,7 +76,7 @@ func (m *mutator) Operations() []admissionregistrationv1.OperationType {
 }
 
 // Validate implements checked.
-func (m *mutator) Validate() error { return errors.Join(m.err, m.target.err) }
+func (m *mutator) Problems() error { return errors.Join(m.err, m.target.err) }
 
 // Handle implements [Handler].
 func (m *mutator) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error) {
@@ -87,7 +87,7 @@ func (m *mutator) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 // answers with one patch.
 func mutateAll(ctx context.Context, req *admissionv1.AdmissionRequest, mutators []*mutator) (*Response, error) {
 	for _, m := range mutators {
-		if err := m.Validate(); err != nil {
+		if err := m.Problems(); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +150,7 @@ func (t *target) before(req *admissionv1.AdmissionRequest, record *decode.Record
 // CopyProblem describes a defect in the DeepCopyObject of the objects that the handler
 // reads. It is for tests; patches are correct despite the defect.
 func (m *mutator) CopyProblem() string {
-	if m.Validate() != nil || m.target.untyped {
+	if m.Problems() != nil || m.target.untyped {
 		return ""
 	}
 	return m.target.copyProblem()

@@ -11,7 +11,7 @@ import (
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// Response is a decision. See [Allowed], [Patched] and [Denied].
+// Response is a decision. See [Allowed], [Patched] and [DeniedResponse].
 type Response struct {
 	Allowed bool
 	// Status explains a denial: the message that the user sees, the HTTP code
@@ -50,24 +50,24 @@ func Allowed() *Response { return &Response{Allowed: true} }
 // as [Allowed].
 func Patched(patch jsonpatch.Patch) *Response { return &Response{Allowed: true, Patch: patch} }
 
-// Denied denies the request with 403 Forbidden and a message for the user. The message
+// DeniedResponse denies the request with 403 Forbidden and a message for the user. The message
 // should name the object, the field and the remedy, and never a value.
-func Denied(message string) *Response {
-	return DeniedWith(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
+func DeniedResponse(message string) *Response {
+	return StatusResponse(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
 }
 
 // BadRequest denies a request that the webhook cannot read: an object of another kind, a
 // missing or undecodable one. It is a decision, so that no failurePolicy admits what the
 // webhook could not inspect.
 func BadRequest(format string, args ...any) *Response {
-	return DeniedWith(metav1.Status{
+	return StatusResponse(metav1.Status{
 		Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: fmt.Sprintf(format, args...),
 	})
 }
 
-// DeniedWith denies the request with a full status, with code, reason and causes (such as
+// StatusResponse denies the request with a full status, with code, reason and causes (such as
 // Status() of an error of package apierrors).
-func DeniedWith(status metav1.Status) *Response {
+func StatusResponse(status metav1.Status) *Response {
 	status.Status = metav1.StatusFailure
 	return &Response{Status: &status}
 }

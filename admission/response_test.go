@@ -30,14 +30,14 @@ func TestResponses(t *testing.T) {
 		{"allowed has no status", Allowed(), Response{Allowed: true}},
 		{"patched is allowed", Patched(patch), Response{Allowed: true, Patch: patch}},
 		{"an empty patch is the same as allowed", Patched(nil), *Allowed()},
-		{"denied is 403 Forbidden", Denied("100% no"), Response{Status: &metav1.Status{
+		{"denied is 403 Forbidden", DeniedResponse("100% no"), Response{Status: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "100% no",
 		}}},
 		{"a bad request is 400", BadRequest("no %s", "pod"), Response{Status: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: "no pod",
 		}}},
-		{"the status of an API error is kept, with its causes", DeniedWith(invalidStatus), Response{Status: &invalidStatus}},
-		{"a status that says success still fails", DeniedWith(metav1.Status{Status: metav1.StatusSuccess, Code: 422}), Response{
+		{"the status of an API error is kept, with its causes", StatusResponse(invalidStatus), Response{Status: &invalidStatus}},
+		{"a status that says success still fails", StatusResponse(metav1.Status{Status: metav1.StatusSuccess, Code: 422}), Response{
 			Status: &metav1.Status{Status: metav1.StatusFailure, Code: 422},
 		}},
 	} {
@@ -57,14 +57,14 @@ func TestResponsesAreNotShared(t *testing.T) {
 	if again := Allowed(); len(again.Warnings) > 0 {
 		t.Errorf("a warning of another answer: %q", again.Warnings)
 	}
-	Denied("a").Status.Message = "b"
-	if again := Denied("a"); again.Status.Message != "a" {
+	DeniedResponse("a").Status.Message = "b"
+	if again := DeniedResponse("a"); again.Status.Message != "a" {
 		t.Errorf("a message of another answer: %q", again.Status.Message)
 	}
 }
 
 func TestResponseWarnAddsAndReturnsTheResponse(t *testing.T) {
-	r := Denied("no")
+	r := DeniedResponse("no")
 	if got := r.Warn("a").Warn().Warn("b", "c"); got != r {
 		t.Error("another response")
 	}

@@ -19,7 +19,7 @@ type restricted interface {
 // checked is a [Handler] with problems that its constructor could not return.
 type checked interface {
 	Handler
-	Validate() error
+	Problems() error
 }
 
 // operations are all there are.
@@ -40,7 +40,7 @@ func checkHandler(handler Handler) error {
 		return errors.New("is missing: pass one, such as admission.Validate(check)")
 	}
 	if c, ok := handler.(checked); ok {
-		return c.Validate()
+		return c.Problems()
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func checkHandler(handler Handler) error {
 func (w Webhook) validateOperations(add func(field, format string, args ...any)) {
 	answered := operationsOf(w.Handler)
 	if len(answered) == 0 {
-		return // Validate of the handler has said so
+		return // Problems of the handler has said so
 	}
 	for i, rule := range w.Rules {
 		for _, operation := range rule.Operations {

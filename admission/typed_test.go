@@ -575,8 +575,8 @@ func TestRulesAreComparedWithWhatTheHandlerReads(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			rules := admission.Rules(schema.GroupVersionResource{Group: tc.group, Version: "v1"})
 			rules[0].Resources = strings.Split(tc.resources, ",")
-			webhook := admission.Validating("check.pods.example.com", rules, tc.handler)
-			err := admission.ValidateKinds([]admission.Webhook{webhook}, clientscheme.Scheme)
+			webhook := admission.Mutating("check.pods.example.com", rules, tc.handler)
+			err := webhook.Problems(clientscheme.Scheme)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -631,7 +631,7 @@ func TestProblemsInHandlersAreReportedWithTheDefinition(t *testing.T) {
 			"the handlers of the chain have no operation in common"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			err := tc.webhook.Validate()
+			err := tc.webhook.Problems()
 			switch {
 			case tc.want == "" && err != nil:
 				t.Error(err)

@@ -195,11 +195,11 @@ func (v *validator) Operations() []admissionregistrationv1.OperationType {
 }
 
 // Validate implements checked.
-func (v *validator) Validate() error { return errors.Join(v.err, v.target.err) }
+func (v *validator) Problems() error { return errors.Join(v.err, v.target.err) }
 
 // Handle implements [Handler].
 func (v *validator) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*Response, error) {
-	if err := v.Validate(); err != nil {
+	if err := v.Problems(); err != nil {
 		return nil, err
 	}
 	check := v.check(req.Operation)

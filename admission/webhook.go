@@ -11,6 +11,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
@@ -104,9 +105,14 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Validate reports all problems of the definition, each a [FieldError]. What it
-// accepts, the API server accepts too, save for the syntax of CEL expressions.
-func (w Webhook) Validate() error {
+// Problems reports all problems of the definition, each a [FieldError]. What has none, the
+// API server accepts too, save for the syntax of CEL expressions.
+//
+// A rule for a resource of a kind that the handler does not read is one: such a webhook would
+// reject every request. Kinds are looked up in schemes, those of sub-resources are
+// Kubernetes' own: an Eviction for pods/eviction, a Scale for each scale, and the parent's
+// kind for status. Resources of unknown kinds are ignored.
+func (w Webhook) Problems(schemes ...*runtime.Scheme) error {
 	w = w.Defaulted()
 	var errs []error
 	add := func(field, format string, args ...any) {
@@ -178,7 +184,7 @@ func (w Webhook) Validate() error {
 	if w.Type == TypeValidating && changesObjects(w.Handler) {
 		add("handler", "changes objects, which only mutating webhooks may")
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.kindProblems(kindsOf(schemes))...)...)
 }
 
 func (w Webhook) validateRule(rule admissionregistrationv1.RuleWithOperations, add func(field, format string, args ...any)) {

@@ -63,7 +63,7 @@ func TestWebhookValidateAcceptsWhatTheAPIServerAccepts(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := valid()
 			tc.change(&w)
-			if err := w.Validate(); err != nil {
+			if err := w.Problems(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -146,7 +146,7 @@ func TestWebhookValidateNamesTheFieldOfAProblem(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := valid()
 			tc.change(&w)
-			err := w.Validate()
+			err := w.Problems()
 			want := fmt.Sprintf("webhook %q: %s", w.Name, tc.want)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Fatalf("got %v, want an error with %q", err, want)
@@ -159,7 +159,7 @@ func TestWebhookValidateNamesTheFieldOfAProblem(t *testing.T) {
 }
 
 func TestWebhookValidateReportsAllProblemsAtOnce(t *testing.T) {
-	err := Webhook{}.Validate()
+	err := Webhook{}.Problems()
 	if err == nil {
 		t.Fatal("an empty definition is accepted")
 	}
@@ -221,7 +221,7 @@ func TestOptionsSetEveryField(t *testing.T) {
 		WithObjectSelector(&metav1.LabelSelector{}), WithMatchCondition("a", "true"), WithMatchPolicy(admissionregistrationv1.Exact),
 		WithSideEffects(admissionregistrationv1.SideEffectClassNoneOnDryRun), WithReinvocationPolicy(admissionregistrationv1.NeverReinvocationPolicy),
 		WithReviewVersions("v1"), WithAllowWedge("a reason"), WithBackstop(&Backstop{Disabled: true}))
-	if err := w.Validate(); err != nil {
+	if err := w.Problems(); err != nil {
 		t.Error(err)
 	}
 	for field, value := range reflect.ValueOf(w).Fields() {

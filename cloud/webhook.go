@@ -123,7 +123,7 @@ func (w *Webhook) validate() error {
 	if w.New == nil {
 		errs = append(errs, fmt.Errorf("webhook %q: New is required, to create the handler", w.Name))
 	}
-	if err := w.Definition.Validate(); err != nil {
+	if err := w.Definition.Problems(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

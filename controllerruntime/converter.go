@@ -16,7 +16,7 @@ import (
 // Converter adapts a converter for controller-runtime's builder (WithConverter,
 // conversion.NewHubSpokeConverter) to an application: the function that creates the
 // converter, for a kind and the scheme with its versions. Types that convert themselves do
-// not need it, see [conversion.HubAndSpokes]. The converter's Validate reports problems.
+// not need it, see [conversion.HubAndSpokes]. [conversion.Converter.Problems] reports what is wrong.
 func Converter(scheme *runtime.Scheme, kind schema.GroupKind, construct func(*runtime.Scheme) (ctrlconversion.Converter, error)) conversion.Converter {
 	fail := func(err error) conversion.Converter {
 		return conversion.Objects(scheme, kind, nil).WithProblem(err)

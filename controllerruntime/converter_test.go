@@ -37,7 +37,7 @@ func TestAConverterOfControllerRuntimeConverts(t *testing.T) {
 				hub.ObjectMeta, hub.Data = spoke.ObjectMeta, spoke.StringData
 				return nil
 			})))
-	if err := converter.Validate(); err != nil {
+	if err := converter.Problems(); err != nil {
 		t.Fatal(err)
 	}
 	got, err := converter.Convert(t.Context(), []byte(`{"apiVersion":"example.com/v1","kind":"Settings","metadata":{"name":"s"},"data":{"a":"1"}}`), "v2")
@@ -49,10 +49,10 @@ func TestAConverterOfControllerRuntimeConverts(t *testing.T) {
 func TestAConverterThatCannotBeMadeIsAProblem(t *testing.T) {
 	kind := schema.GroupKind{Group: "example.com", Kind: "Settings"}
 	broken := func(*runtime.Scheme) (ctrlconversion.Converter, error) { return nil, errors.New("no spoke for v3") }
-	if err := controllerruntime.Converter(runtime.NewScheme(), kind, broken).Validate(); err == nil || !strings.Contains(err.Error(), "no spoke for v3") {
+	if err := controllerruntime.Converter(runtime.NewScheme(), kind, broken).Problems(); err == nil || !strings.Contains(err.Error(), "no spoke for v3") {
 		t.Errorf("got %v", err)
 	}
-	if err := controllerruntime.Converter(nil, kind, nil).Validate(); err == nil || !strings.Contains(err.Error(), "are needed") {
+	if err := controllerruntime.Converter(nil, kind, nil).Problems(); err == nil || !strings.Contains(err.Error(), "are needed") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -63,8 +63,8 @@ type adapted struct {
 	problem  error
 }
 
-// Validate reports a handler that is missing, see [admission.Handler].
-func (a *adapted) Validate() error { return a.problem }
+// Problems reports a handler that is missing, see [admission.Handler].
+func (a *adapted) Problems() error { return a.problem }
 
 // Handle implements [admission.Handler].
 func (a *adapted) Handle(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
@@ -97,7 +97,7 @@ func (a *adapted) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 func decision(response *ctrladmission.Response) (*admission.Response, error) {
 	answer := admission.Allowed()
 	if !response.Allowed {
-		answer = admission.Denied("")
+		answer = admission.DeniedResponse("")
 		if result := response.Result; result != nil {
 			if result.Code >= http.StatusInternalServerError {
 				return nil, faultOf(response)
@@ -106,7 +106,7 @@ func decision(response *ctrladmission.Response) (*admission.Response, error) {
 			if status.Code == 0 {
 				status.Code = http.StatusForbidden
 			}
-			answer = admission.DeniedWith(status)
+			answer = admission.StatusResponse(status)
 		}
 	}
 	answer.Warnings, answer.AuditAnnotations = response.Warnings, response.AuditAnnotations

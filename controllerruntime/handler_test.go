@@ -110,7 +110,7 @@ func TestAHandlerWithoutAnythingToCallIsAProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			adapted := controllerruntime.Handler(handler)
 			rules := admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps"))
-			if err := admission.Validating("a.b.example.com", rules, adapted).Validate(); err == nil || !strings.Contains(err.Error(), "handler") {
+			if err := admission.Validating("a.b.example.com", rules, adapted).Problems(); err == nil || !strings.Contains(err.Error(), "handler") {
 				t.Errorf("the definition says %v", err)
 			}
 			if _, err := adapted.Handle(t.Context(), request()); err == nil {
@@ -283,7 +283,7 @@ func TestAValidatorOfControllerRuntimeIsAskedAboutEachOperation(t *testing.T) {
 	handler := controllerruntime.Validator(custom{}, admission.As(&corev1.ConfigMap{}))
 	for operation, want := range map[admissionv1.Operation]admission.Response{
 		admissionv1.Create: {Allowed: true, Warnings: []string{"CREATE v"}},
-		admissionv1.Update: *admission.Denied("from n to n"),
+		admissionv1.Update: *admission.DeniedResponse("from n to n"),
 		admissionv1.Delete: {Allowed: true, Warnings: []string{"delete n"}},
 	} {
 		t.Run(string(operation), func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestAValidatorOfControllerRuntimeIsAskedAboutEachOperation(t *testing.T) {
 		})
 	}
 	rules := admission.Rules(corev1.SchemeGroupVersion.WithResource("configmaps"), "CONNECT")
-	if err := admission.Validating("a.b.example.com", rules, handler).Validate(); err == nil {
+	if err := admission.Validating("a.b.example.com", rules, handler).Problems(); err == nil {
 		t.Error("CONNECT, which nobody looks at, may be registered")
 	}
 }
@@ -313,7 +313,7 @@ func TestMissingDefaultersAndValidatorsAreProblems(t *testing.T) {
 		"validator": controllerruntime.Validator[*corev1.ConfigMap](nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := handler.(interface{ Validate() error }).Validate(); err == nil || !strings.Contains(err.Error(), "missing") {
+			if err := handler.(interface{ Problems() error }).Problems(); err == nil || !strings.Contains(err.Error(), "missing") {
 				t.Errorf("got %v", err)
 			}
 		})

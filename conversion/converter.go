@@ -19,7 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/json/rawobject"
 )
 
-// Converter converts objects of one kind between all of its versions. [Converter.Validate]
+// Converter converts objects of one kind between all of its versions. [Converter.Problems]
 // reports the problems of its definition. It is immutable and safe for concurrent use.
 type Converter struct {
 	kind     schema.GroupKind
@@ -60,7 +60,7 @@ func (c Converter) WithPlural(plural string) Converter {
 	return c
 }
 
-// WithProblem adds an error to the result of [Converter.Validate], for adapters that create
+// WithProblem adds an error to the result of [Converter.Problems], for adapters that create
 // converters from other types.
 func (c Converter) WithProblem(err error) Converter {
 	c.problem = errors.Join(c.problem, err)
@@ -90,8 +90,8 @@ func (c Converter) New(version string) runtime.Object {
 	return object
 }
 
-// Validate reports all problems of the converter's definition.
-func (c Converter) Validate() error {
+// Problems reports all problems of the converter's definition.
+func (c Converter) Problems() error {
 	err := c.problem
 	if err == nil && c.between == nil {
 		return errors.New("the converter is empty: make it with HubAndSpokes, Functions, Unstructured or APIVersionOnly")

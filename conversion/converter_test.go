@@ -142,7 +142,7 @@ func TestMetadataAreCarriedOverAsTheyCame(t *testing.T) {
 
 func TestAPIVersionOnlyReplacesOneValue(t *testing.T) {
 	converter := APIVersionOnly(thing, "v1", "v1beta1")
-	if err := converter.Validate(); err != nil {
+	if err := converter.Problems(); err != nil {
 		t.Fatal(err)
 	}
 	for in, want := range map[string]string{
@@ -223,7 +223,7 @@ func TestProblemsOfAConverter(t *testing.T) {
 		"an invalid plural":             {APIVersionOnly(thing, "v1", "v2").WithPlural("Things"), `plural "Things": `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.converter.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if err := tc.converter.Problems(); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v\nwant %s", err, tc.want)
 			}
 		})

@@ -161,7 +161,7 @@ func converters(tb testing.TB) map[string]Converter {
 		"unstructured": Unstructured(thing, all, convertTree),
 	}
 	for name, converter := range m {
-		if err := converter.Validate(); err != nil {
+		if err := converter.Problems(); err != nil {
 			tb.Fatalf("%s: %v", name, err)
 		}
 	}

@@ -40,7 +40,7 @@ type RoundTripOptions struct {
 // types; for others use [conversion.Converter.RoundTrip].
 func RoundTrips(t testing.TB, converter conversion.Converter, options RoundTripOptions) {
 	t.Helper()
-	if err := converter.Validate(); err != nil {
+	if err := converter.Problems(); err != nil {
 		t.Fatal(err)
 	}
 	if options.Count == 0 {

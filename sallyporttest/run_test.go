@@ -198,7 +198,7 @@ func answersInTurns() admission.Handler {
 func refusesUnknown() admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		if strings.Contains(string(req.Object.Raw), "Unknown") {
-			return admission.Denied("unknown"), nil
+			return admission.DeniedResponse("unknown"), nil
 		}
 		return mutate(addLabel).Handle(ctx, req)
 	})

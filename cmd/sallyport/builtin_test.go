@@ -72,7 +72,7 @@ func TestEveryReadyMadeWebhookHasTheShape(t *testing.T) {
 						return admission.Allowed(), nil
 					})
 				}
-				if err := webhook.Validate(); err != nil {
+				if err := webhook.Problems(); err != nil {
 					t.Error(err)
 				}
 				if !strings.HasSuffix(webhook.Name, b.Name+".sallyport.io") || !strings.Contains(page, "`"+webhook.Name+"`") && !strings.Contains(page, `"`+webhook.Name+`"`) {

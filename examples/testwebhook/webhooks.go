@@ -85,14 +85,14 @@ func refusal(message string) error {
 
 func refuseWith(status metav1.Status) admission.Handler {
 	return admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
-		return admission.DeniedWith(status), nil
+		return admission.StatusResponse(status), nil
 	})
 }
 
 // denyOthers denies what is about another resource; it goes in front of a handler.
 func denyOthers(resource schema.GroupVersionResource) admission.Handler {
 	return expect(resource, func(err error) (*admission.Response, error) {
-		return admission.DeniedWith(metav1.Status{Message: err.Error()}), nil
+		return admission.StatusResponse(metav1.Status{Message: err.Error()}), nil
 	})
 }
 

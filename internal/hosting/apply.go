@@ -46,7 +46,7 @@ func Apply(s *registration.Settings, webhooks []admission.Webhook) ([]admission.
 		if s.Adjust != nil {
 			s.Adjust(w)
 		}
-		errs = append(errs, w.Validate())
+		errs = append(errs, w.Problems())
 	}
 	return out, errors.Join(errs...)
 }

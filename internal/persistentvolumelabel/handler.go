@@ -134,7 +134,7 @@ func (h *handler) patched(ctx context.Context, v *volume, k *known, affinity boo
 
 // forbidden refuses with the plugin's message: persistentvolumes "NAME" is forbidden: …
 func forbidden(v *volume, err error) *admission.Response {
-	return admission.DeniedWith(apierrors.NewForbidden(schema.GroupResource{Resource: resource.Resource}, cmp.Or(v.name, v.generateName), err).ErrStatus)
+	return admission.StatusResponse(apierrors.NewForbidden(schema.GroupResource{Resource: resource.Resource}, cmp.Or(v.name, v.generateName), err).ErrStatus)
 }
 
 func notAVolume() *admission.Response {

@@ -72,7 +72,7 @@ func TestDefinitionIsValid(t *testing.T) {
 			"has(object.spec.cinder) || has(object.spec.vsphereVolume)",
 	} {
 		webhook := newWebhooks(t, []byte(settings), nil)[0]
-		if err := webhook.Validate(); err != nil {
+		if err := webhook.Problems(); err != nil {
 			t.Error(err)
 		}
 		if got := webhook.MatchConditions[0].Expression; got != want {

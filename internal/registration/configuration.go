@@ -94,7 +94,7 @@ func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurati
 	errs := []error{c.Validate(), validateBundle(caBundle)}
 	names := map[string]bool{}
 	for _, w := range webhooks {
-		errs = append(errs, w.Validate())
+		errs = append(errs, w.Problems())
 		if names[w.Name] {
 			errs = append(errs, fmt.Errorf("webhook %q: duplicate name", w.Name))
 		}

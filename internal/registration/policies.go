@@ -51,7 +51,7 @@ func buildPolicies(c Config, webhooks []admission.Webhook) (policies, error) {
 	w, err := backstopOf(webhooks)
 	errs = append(errs, err)
 	if w != nil {
-		errs = append(errs, w.Validate())
+		errs = append(errs, w.Problems())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return policies{}, fmt.Errorf("policy cannot be built: %w", err)

@@ -43,7 +43,7 @@ type AdmissionOptions struct {
 // NewAdmission serves the webhook's handler. The definition must be valid, see
 // [admission.Webhook.Validate].
 func NewAdmission(webhook admission.Webhook, options AdmissionOptions) (*Admission, error) {
-	if err := webhook.Validate(); err != nil {
+	if err := webhook.Problems(); err != nil {
 		return nil, err
 	}
 	logger := options.Logger
@@ -70,7 +70,9 @@ func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) 
 	ctx = admission.WithLogger(ctx, a.logger)
 	resp, err := a.handle(ctx, req)
 	if err != nil {
-		return nil, faultOf(ctx, err)
+		if resp = denied(req, err); resp == nil {
+			return nil, faultOf(ctx, err)
+		}
 	}
 	if err := a.check(req, resp); err != nil {
 		return nil, &Fault{Code: http.StatusInternalServerError, Err: err}
@@ -81,6 +83,18 @@ func (a *Admission) Review(ctx context.Context, body []byte) (*Reviewed, error) 
 	}
 	a.remark(ctx, req, resp)
 	return &Reviewed{Request: req, Response: resp, Answer: answer}, nil
+}
+
+// denied is the response of an error that [admission.Deny] has marked. One of several that are joined is not: another may be a fault.
+func denied(req *admissionv1.AdmissionRequest, err error) *admission.Response {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if denial, ok := err.(interface {
+			Response(req *admissionv1.AdmissionRequest) *admission.Response
+		}); ok { //nolint:errorlint // the loop unwraps
+			return denial.Response(req)
+		}
+	}
+	return nil
 }
 
 // Reviewed is a decided request.

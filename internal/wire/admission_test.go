@@ -108,14 +108,14 @@ func TestDecisionsAreReviews(t *testing.T) {
 		"a mutating webhook allows":                          {admission.TypeMutating, created, admission.Allowed(), 0, false},
 		"a mutating webhook patches":                         {admission.TypeMutating, created, admission.Patched(somePatch), 0, true},
 		"a mutating webhook returns an empty patch":          {admission.TypeMutating, created, admission.Patched(jsonpatch.Patch{}), 0, false},
-		"a mutating webhook denies":                          {admission.TypeMutating, created, admission.Denied("no"), 403, false},
+		"a mutating webhook denies":                          {admission.TypeMutating, created, admission.DeniedResponse("no"), 403, false},
 		"a mutating webhook denies and patches":              {admission.TypeMutating, created, &admission.Response{Patch: somePatch, Status: &teapot}, 418, false},
 		"a mutating webhook allows a deletion":               {admission.TypeMutating, deleted, admission.Allowed(), 0, false},
 		"a mutating webhook denies a deletion and patches":   {admission.TypeMutating, deleted, &admission.Response{Patch: somePatch, Status: &teapot}, 418, false},
 		"a validating webhook allows":                        {admission.TypeValidating, created, admission.Allowed(), 0, false},
 		"a validating webhook allows with an empty patch":    {admission.TypeValidating, created, admission.Patched(jsonpatch.Patch{}), 0, false},
-		"a validating webhook denies":                        {admission.TypeValidating, created, admission.Denied(fmt.Sprintf("%d", 1)), 403, false},
-		"a validating webhook denies with a code of its own": {admission.TypeValidating, created, admission.DeniedWith(teapot), 418, false},
+		"a validating webhook denies":                        {admission.TypeValidating, created, admission.DeniedResponse(fmt.Sprintf("%d", 1)), 403, false},
+		"a validating webhook denies with a code of its own": {admission.TypeValidating, created, admission.StatusResponse(teapot), 418, false},
 		"a validating webhook denies an unreadable object":   {admission.TypeValidating, created, admission.BadRequest("no pod"), 400, false},
 	} {
 		for _, version := range []string{admissionV1, admissionV1beta1} {
@@ -139,6 +139,37 @@ func TestDecisionsAreReviews(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestAnErrorDeniesIfItIsMarked(t *testing.T) {
+	no := admission.Denyf("no")
+	for name, tc := range map[string]struct {
+		err  error
+		code int // of the HTTP answer
+	}{
+		"marked":                       {no, 200},
+		"wrapped":                      {fmt.Errorf("ask: %w", no), 200},
+		"not marked":                   {errors.New("no"), 500},
+		"marked, and then a fault":     {admission.Fault(no), 500},
+		"a fault, and then marked":     {admission.Deny(admission.Fault(errors.New("no"))), 500},
+		"marked, and then unavailable": {admission.Unavailable(no, time.Second), 503},
+		"joined with another":          {errors.Join(no, errors.New("broken")), 500},
+		"the end of a context":         {admission.Deny(context.DeadlineExceeded), 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, admission.TypeValidating, always(nil, tc.err))
+			resp := s.answer(post(review(`{"uid":"` + testUID + `","operation":"CREATE","object":{}}`)))
+			body := bodyOf(t, resp)
+			if resp.StatusCode != tc.code {
+				t.Fatalf("got %s\n%s", resp.Status, body)
+			}
+			if tc.code == http.StatusOK {
+				if got := decodeAnswer(t, admissionV1, []byte(body)); got.Allowed || got.Result.Code != 403 || got.Result.Message != "no" {
+					t.Errorf("got %s", body)
+				}
+			}
+		})
 	}
 }
 
@@ -495,7 +526,7 @@ func TestAdmissionOverTLS(t *testing.T) {
 		case "error":
 			return nil, errors.New("broken")
 		}
-		return admission.Denied("no"), nil
+		return admission.DeniedResponse("no"), nil
 	})
 	const limit = 10_000
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -30,7 +30,7 @@ func BenchmarkReview(b *testing.B) {
 	}{
 		{"allowed", admission.Allowed()},
 		{"patched", admission.Patched(patch)},
-		{"denied", admission.Denied("pod segmentation-0: two PodDefaults set the same variable")},
+		{"denied", admission.DeniedResponse("pod segmentation-0: two PodDefaults set the same variable")},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			a, err := NewAdmission(definition(admission.TypeMutating, always(bc.resp, nil)), AdmissionOptions{})

@@ -52,7 +52,7 @@ func NewConversion(converters []conversion.Converter, options ConversionOptions)
 	var errs []error
 	c := &Conversion{converters: map[schema.GroupKind]conversion.Converter{}, logger: options.Logger}
 	for _, converter := range converters {
-		errs = append(errs, converter.Validate())
+		errs = append(errs, converter.Problems())
 		if _, there := c.converters[converter.Kind()]; there {
 			errs = append(errs, fmt.Errorf("two converters are for kind %s", converter.Kind()))
 		}

@@ -64,7 +64,7 @@ func TestAnswersSayWhatWasMeant(t *testing.T) {
 			want: admissionv1.AdmissionResponse{Allowed: true},
 		},
 		"denied": {
-			resp: admission.Denied("no"),
+			resp: admission.DeniedResponse("no"),
 			want: admissionv1.AdmissionResponse{Result: &metav1.Status{Status: "Failure", Code: 403, Reason: "Forbidden", Message: "no"}},
 		},
 		"denied without a word": {
@@ -76,11 +76,11 @@ func TestAnswersSayWhatWasMeant(t *testing.T) {
 			want: admissionv1.AdmissionResponse{Result: &metav1.Status{Status: "Failure", Code: 409}},
 		},
 		"denied with code, reason and causes": {
-			resp: admission.DeniedWith(invalid),
+			resp: admission.StatusResponse(invalid),
 			want: admissionv1.AdmissionResponse{Result: &invalid},
 		},
 		"denied with a code that the API server raises": {
-			resp: admission.DeniedWith(metav1.Status{Code: 200}),
+			resp: admission.StatusResponse(metav1.Status{Code: 200}),
 			want: admissionv1.AdmissionResponse{Result: &metav1.Status{Status: "Failure", Code: 200}},
 		},
 		"warnings and audit annotations when allowed": {

@@ -34,14 +34,14 @@ func TestDefinitionIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := webhook.Validate(); err != nil {
+	if err := webhook.Problems(); err != nil {
 		t.Error(err)
 	}
 	forExcluded, err := NewExcluded(source.NewIndex(), DefaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := forExcluded.Validate(); err != nil {
+	if err := forExcluded.Problems(); err != nil {
 		t.Error(err)
 	}
 	if _, err := New(nil, DefaultSettings()); err == nil {

@@ -230,7 +230,7 @@ func (h *handler) review(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return admission.BadRequest("not a pod: metadata is missing or not an object"), nil
 	}
 	if md.Crowded {
-		return admission.Denied(fmt.Sprintf("pod %s has more than %d labels or annotations, the most that PodDefaults are matched with: give it fewer", md.Name, meta.MaxElements)), nil
+		return admission.DeniedResponse(fmt.Sprintf("pod %s has more than %d labels or annotations, the most that PodDefaults are matched with: give it fewer", md.Name, meta.MaxElements)), nil
 	}
 	md.Request, md.DryRun = req.UID, req.DryRun != nil && *req.DryRun
 	excluded := md.Annotations.Get(meta.ExcludeAnnotation) == "true"

@@ -121,7 +121,7 @@ func TestAGivenPathDecidesOnExcludedPods(t *testing.T) {
 	for i := range all {
 		answer := admission.Allowed()
 		if all[i].Name == poddefault.ExcludedName {
-			answer = admission.Denied("excluded")
+			answer = admission.DeniedResponse("excluded")
 		}
 		all[i].Handler = asked(all[i].Name, answer).Handler
 	}

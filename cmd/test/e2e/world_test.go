@@ -179,7 +179,7 @@ const probeLabel = "e2e.sallyport.io/probe"
 // configuration: when they are called, the others are.
 func probes(name string) []admission.Webhook {
 	deny := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
-		return admission.Denied("the probe has arrived"), nil
+		return admission.DeniedResponse("the probe has arrived"), nil
 	})
 	var probes []admission.Webhook
 	for _, kind := range []admission.Type{admission.TypeMutating, admission.TypeValidating} {

@@ -53,7 +53,7 @@ func ofDefinition(crd *apiextensionsv1.CustomResourceDefinition, client rest.Int
 		converter = conversion.Unstructured(kind, versions, w.convert)
 	}
 	converter = converter.WithPlural(crd.Spec.Names.Plural)
-	return converter, converter.Validate()
+	return converter, converter.Problems()
 }
 
 // webhook converts by reviews of a version.

@@ -40,7 +40,7 @@ func annotate(key string, policy admissionregistrationv1.ReinvocationPolicyType,
 func refuse(name string, text string) admission.Webhook {
 	return admission.Validating(name+".example.com", admission.Rules(widgets), admission.HandlerFunc(func(_ context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		if strings.Contains(string(req.Object.Raw), text) {
-			return admission.Denied(name + " refuses it"), nil
+			return admission.DeniedResponse(name + " refuses it"), nil
 		}
 		resp := admission.Allowed()
 		resp.Warnings = []string{"heed this"}

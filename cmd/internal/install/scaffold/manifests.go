@@ -175,7 +175,7 @@ func (m *marker) takeRendered(w admissionregistrationv1.MutatingWebhook) (err er
 		w.FailurePolicy = new(admissionregistrationv1.Fail) // the API server's default
 	}
 	m.take(w)
-	return m.Validate()
+	return m.Problems()
 }
 
 // conversionOf notes that objects are converted by a webhook.

@@ -269,7 +269,7 @@ func (m *marker) read(text string) error {
 		return err
 	}
 	m.take(w)
-	return m.Validate()
+	return m.Problems()
 }
 
 // mutating has the fields of a validating webhook.

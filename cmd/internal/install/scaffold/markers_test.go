@@ -147,7 +147,7 @@ func FuzzMarkers(f *testing.F) {
 			return
 		}
 		for _, m := range found {
-			if err := m.Validate(); err != nil {
+			if err := m.Problems(); err != nil {
 				t.Errorf("%+v: %v", m, err)
 			}
 			if m.Type != admission.TypeMutating && m.Type != admission.TypeValidating {

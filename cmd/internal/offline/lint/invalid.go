@@ -54,7 +54,7 @@ func (w *webhook) fieldErrors() []*admission.FieldError {
 			out = append(out, fieldError)
 		}
 	}
-	if joined, ok := definition.Validate().(interface{ Unwrap() []error }); ok {
+	if joined, ok := definition.Problems().(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
 			add(err)
 		}

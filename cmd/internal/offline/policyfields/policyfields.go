@@ -229,7 +229,7 @@ func rules(list []admissionregistrationv1.NamedRuleWithOperations, at *field.Pat
 		}
 		// The rules of webhooks are the same.
 		webhook := admission.Webhook{Name: "rules.example.com", Type: admission.TypeValidating, Rules: []admissionregistrationv1.RuleWithOperations{rule.RuleWithOperations}}
-		joined, _ := webhook.Validate().(interface{ Unwrap() []error })
+		joined, _ := webhook.Problems().(interface{ Unwrap() []error })
 		if joined == nil {
 			continue
 		}

@@ -81,7 +81,9 @@ func replayed(t *testing.T, text string, now, before *review.Run) (*Result, erro
 }
 
 func TestDifferences(t *testing.T) {
-	deny := func(pod string) (*admission.Response, error) { return admission.Denied("pod " + pod + " is bad"), nil }
+	deny := func(pod string) (*admission.Response, error) {
+		return admission.DeniedResponse("pod " + pod + " is bad"), nil
+	}
 	for _, tc := range []struct {
 		name, text string
 		now        *review.Run
@@ -91,7 +93,7 @@ func TestDifferences(t *testing.T) {
 		{"denied as before, with another name in the message", recorded("a", "web-1", deniedResponse), by("a", deny), nil},
 		{"denied now, each with its name", recorded("a", "web-1", allowedResponse) + recorded("a", "web-2", allowedResponse), by("a", deny), []string{"2 is denied now: pod NAME is bad"}},
 		{"allowed now", recorded("a", "web-1", deniedResponse), by("a", allow), []string{"1 is allowed now: pod NAME is bad"}},
-		{"another message", recorded("a", "web-1", deniedResponse), by("a", func(string) (*admission.Response, error) { return admission.Denied("no"), nil }), []string{"1 is denied with another message: no"}},
+		{"another message", recorded("a", "web-1", deniedResponse), by("a", func(string) (*admission.Response, error) { return admission.DeniedResponse("no"), nil }), []string{"1 is denied with another message: no"}},
 		{"not asked", recorded("b", "web-1", allowedResponse), by("a", allow), []string{"1 is no longer called for: no webhook of this name is configured for such requests"}},
 		{"fails now", recorded("a", "web-1", allowedResponse), by("a", func(string) (*admission.Response, error) { return nil, fmt.Errorf("broken") }), []string{"1 fails now: webhook a.example.com: broken"}},
 		{"no longer fails", recorded("a", "web-1", "broken"), by("a", allow), []string{"1 no longer fails: broken"}},

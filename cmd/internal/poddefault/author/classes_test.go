@@ -51,7 +51,7 @@ func TestAClassThatDoesNotExistIsWarnedOf(t *testing.T) {
 		})
 	}
 	denies := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
-		return admission.Denied("no"), nil
+		return admission.DeniedResponse("no"), nil
 	})
 	resp, err := WarnOfClasses(denies, cluster).Handle(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`{"spec":{"priorityClassName":"x"}}`)}})
 	if err != nil || resp.Allowed || len(resp.Warnings) > 0 {

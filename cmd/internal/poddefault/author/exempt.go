@@ -70,7 +70,7 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 	e, err := exempt.New(&object)
 	e.Namespace = req.Namespace
 	if err != nil {
-		return admission.Denied(fmt.Sprintf("%s: %s", title(req), strings.ReplaceAll(err.Error(), "\n", "; "))), nil
+		return admission.DeniedResponse(fmt.Sprintf("%s: %s", title(req), strings.ReplaceAll(err.Error(), "\n", "; "))), nil
 	}
 	var before *exempt.Exemption // nil if it exempts from nothing
 	if req.Operation == admissionv1.Update && json.Unmarshal(req.OldObject.Raw, &old) == nil {
@@ -80,7 +80,7 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 	}
 	wider := e.Wider(before)
 	if problem := h.limits(e); problem != "" && len(wider) > 0 {
-		return admission.Denied(fmt.Sprintf("%s: spec.until: it %s", title(req), problem)), nil
+		return admission.DeniedResponse(fmt.Sprintf("%s: spec.until: it %s", title(req), problem)), nil
 	}
 	for _, name := range slices.Sorted(slices.Values(wider)) {
 		access := exemptAccess(req.Namespace, name)
@@ -89,7 +89,7 @@ func (h *exemptHandler) Handle(ctx context.Context, req *admissionv1.AdmissionRe
 			return nil, err
 		}
 		if !allowed {
-			return admission.Denied(refusal(req.UserInfo.Username, access, reason)), nil
+			return admission.DeniedResponse(refusal(req.UserInfo.Username, access, reason)), nil
 		}
 	}
 	return admission.Allowed(), nil

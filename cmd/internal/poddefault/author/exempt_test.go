@@ -71,7 +71,7 @@ func handleExemption(t *testing.T, x *exempters, req *admissionv1.AdmissionReque
 	t.Helper()
 	webhook, err := NewExempt(x, 24*time.Hour)
 	if err == nil {
-		err = webhook.Validate()
+		err = webhook.Problems()
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -157,7 +157,7 @@ func (h *handler) enforce(ctx context.Context, req *admissionv1.AdmissionRequest
 	case denial == "":
 		return admission.Allowed(), nil
 	case h.mode == Enforce:
-		return admission.Denied(denial), nil
+		return admission.DeniedResponse(denial), nil
 	}
 	return admission.Allowed().Warn(denial), nil
 }
@@ -192,7 +192,7 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	if len(errs) == 0 {
 		return resp.Warn(h.disagreements(ctx, req, spec)...)
 	}
-	denied := admission.DeniedWith(apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs).ErrStatus)
+	denied := admission.StatusResponse(apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs).ErrStatus)
 	return denied.Warn(resp.Warnings...)
 }
 

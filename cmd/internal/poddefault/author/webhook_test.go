@@ -74,7 +74,7 @@ func handle(t testing.TB, authorizer Authorizer, mode Mode, req *admissionv1.Adm
 	t.Helper()
 	webhook, err := New(authorizer, nil, mode)
 	if err == nil {
-		err = webhook.Validate()
+		err = webhook.Problems()
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func (e *Excess) Denial(pod string) *admission.Response {
 	if e.Object != nil {
 		who, denied = e.Object.String(), []*plan.Plan{e.Object}
 	}
-	resp := admission.Denied(fmt.Sprintf("%s cannot be applied to pod %s: %s. %s", who, pod, e.Text, e.Remedy))
+	resp := admission.DeniedResponse(fmt.Sprintf("%s cannot be applied to pod %s: %s. %s", who, pod, e.Text, e.Remedy))
 	if len(denied) > 0 {
 		resp.AuditAnnotations = map[string]string{"denied": plan.Generations(denied)}
 	}

@@ -70,7 +70,7 @@ func denyUsage(m *merge.Merge, why string, denied []*plan.Plan) *admission.Respo
 	if len(denied) > 1 {
 		also = ". The same is so of " + plan.Names(denied[1:])
 	}
-	resp := admission.Denied(fmt.Sprintf("%s cannot be applied to pod %s: %s%s", denied[0], m.Pod.Name, why, also))
+	resp := admission.DeniedResponse(fmt.Sprintf("%s cannot be applied to pod %s: %s%s", denied[0], m.Pod.Name, why, also))
 	resp.AuditAnnotations = map[string]string{"denied": plan.Generations(denied)}
 	return resp.Warn(m.Told()...)
 }

@@ -121,10 +121,10 @@ func TestLargeAnswersAreCounted(t *testing.T) {
 		err    error
 	}{
 		"a patch":             {answer: admission.Patched(jsonpatch.Patch{{Op: "add", Path: "/a", Value: []byte(`"` + text + `"`)}})},
-		"a message":           {answer: admission.Denied(text)},
+		"a message":           {answer: admission.DeniedResponse(text)},
 		"a warning":           {answer: admission.Allowed().Warn(text)},
 		"an audit annotation": {answer: &admission.Response{Allowed: true, AuditAnnotations: map[string]string{"a": text}}},
-		"a cause":             {answer: admission.DeniedWith(metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: text}}}})},
+		"a cause":             {answer: admission.StatusResponse(metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: text}}}})},
 		"an error":            {err: errors.New(text)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -178,7 +178,7 @@ func TestRequestsAndAnswersAreRecordedWithoutSecrets(t *testing.T) {
 	handler := admission.HandlerFunc(func(_ context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		switch req.UID {
 		case "denied":
-			return admission.Denied("no"), nil
+			return admission.DeniedResponse("no"), nil
 		case "failed":
 			return nil, errors.New("broken")
 		}

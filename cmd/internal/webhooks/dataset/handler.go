@@ -52,7 +52,7 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	// Before Kubernetes 1.24 the API server did not check the pod's namespace first.
 	if meta.namespace != "" && meta.namespace != req.Namespace {
-		return admission.Denied("the pod's metadata.namespace is another than the request's: leave it out"), nil
+		return admission.DeniedResponse("the pod's metadata.namespace is another than the request's: leave it out"), nil
 	}
 	mode := h.mode(&meta)
 	if mode == nil {
@@ -172,7 +172,7 @@ func (h *handler) answer(p *pod, err error) (*admission.Response, error) {
 	if p.name != "" {
 		message = "pod " + p.name + ": " + message
 	}
-	return admission.Denied(message), nil
+	return admission.DeniedResponse(message), nil
 }
 
 func asRefusal(err error) *refusal {

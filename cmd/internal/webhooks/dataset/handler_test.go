@@ -78,7 +78,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 	}
 	var selectors, conditions []string
 	for _, webhook := range webhooks {
-		if err := webhook.Validate(); err != nil {
+		if err := webhook.Problems(); err != nil {
 			t.Error(err)
 		}
 		if !slices.Equal(webhook.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE"}) {

@@ -51,7 +51,7 @@ func (v *validator) Handle(_ context.Context, req *admissionv1.AdmissionRequest)
 	if n := len(violations) - told; n > 0 {
 		violations, more = violations[:told], fmt.Sprintf("; and %d more", n)
 	}
-	return admission.Denied(fmt.Sprintf("pod %s: %s%s", title(req), strings.Join(violations, "; "), more)), nil
+	return admission.DeniedResponse(fmt.Sprintf("pod %s: %s%s", title(req), strings.Join(violations, "; "), more)), nil
 }
 
 // title names the pod in messages, as far as it has a name yet.

@@ -37,7 +37,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 	for _, settings := range []string{"{}", "alwaysPull: false\nforbidLatest: true\nexemptNamespaces: [a]"} {
 		webhooks := newWebhooks(t, []byte(settings), nil)
 		for _, webhook := range webhooks {
-			if err := webhook.Validate(); err != nil {
+			if err := webhook.Problems(); err != nil {
 				t.Error(err)
 			}
 		}

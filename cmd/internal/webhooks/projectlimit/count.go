@@ -44,7 +44,7 @@ func (c *counter) create(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if req.Resource == namespaceResource {
 		what = "namespace"
 		if h.requester() != req.UserInfo.Username || h.stamp != "" && h.stamp != req.UserInfo.Username {
-			return admission.Denied(fmt.Sprintf("namespace %s: its annotations do not name who asks for it: leave out %s; "+
+			return admission.DeniedResponse(fmt.Sprintf("namespace %s: its annotations do not name who asks for it: leave out %s; "+
 				"%s is written for you, by the mutating webhook %s", h.title(), OpenShiftAnnotation, Annotation, StampName)), nil
 		}
 	}
@@ -63,7 +63,7 @@ func (c *counter) create(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return nil, err
 	}
 	if !granted {
-		return admission.Denied(fmt.Sprintf("%s %s: you have %d of at most %d projects, including those being created: "+
+		return admission.DeniedResponse(fmt.Sprintf("%s %s: you have %d of at most %d projects, including those being created: "+
 			"delete one, or ask a cluster administrator for a higher limit", what, h.title(), have, claim.Limit)), nil
 	}
 	return admission.Allowed(), nil
@@ -81,6 +81,6 @@ func (c *counter) update(req *admissionv1.AdmissionRequest) *admission.Response 
 	if now.stamp == before.stamp && now.openShift == before.openShift {
 		return admission.Allowed()
 	}
-	return admission.Denied(fmt.Sprintf("namespace %s: the annotations %s and %s say whose it is and cannot be changed: leave them as they are",
+	return admission.DeniedResponse(fmt.Sprintf("namespace %s: the annotations %s and %s say whose it is and cannot be changed: leave them as they are",
 		now.title(), Annotation, OpenShiftAnnotation))
 }

@@ -45,7 +45,7 @@ func TestCases(t *testing.T) { cases.Run(t, namespaceResource, newWebhooks) }
 
 func TestDefinitionsAreValid(t *testing.T) {
 	for _, webhook := range newWebhooks(t, []byte("exemptUsers: [\"o'brien\", 'a\"b']"), nil) {
-		if err := webhook.Validate(); err != nil {
+		if err := webhook.Problems(); err != nil {
 			t.Error(err)
 		}
 		if got, want := webhook.MatchConditions[0].Expression, `!(request.userInfo.username in ["o'brien", "a\"b"])`; got != want {

@@ -94,5 +94,5 @@ func (h handler) Handle(_ context.Context, req *admissionv1.AdmissionRequest) (*
 	if len(violations) == 0 {
 		return admission.Allowed(), nil
 	}
-	return admission.Denied(fmt.Sprintf("service %s/%s: %s", req.Namespace, now.name(), strings.Join(violations, "; "))), nil
+	return admission.DeniedResponse(fmt.Sprintf("service %s/%s: %s", req.Namespace, now.name(), strings.Join(violations, "; "))), nil
 }

@@ -40,7 +40,7 @@ func TestDefinitionIsValid(t *testing.T) {
 		"forbidden: [ExternalIPs]": "(has(object.spec.externalIPs) && object.spec.externalIPs.size() > 0)",
 	} {
 		webhook := newWebhooks(t, []byte(settings), nil)[0]
-		if err := webhook.Validate(); err != nil {
+		if err := webhook.Problems(); err != nil {
 			t.Error(err)
 		}
 		if got := webhook.MatchConditions[0].Expression; got != want {

@@ -24,7 +24,7 @@ func FuzzRoundTrips(f *testing.F) {
 		f.Fatal(err)
 	}
 	converter := conversion.HubAndSpokes[*v1beta1.CronTab](scheme)
-	if err := converter.Validate(); err != nil {
+	if err := converter.Problems(); err != nil {
 		f.Fatal(err)
 	}
 	f.Add("0 3 * * *", "0", "3", "*", "*", "*", "i", "a", "b", int32(1))
