@@ -25,7 +25,7 @@ func ExampleNewServer() {
 		WebhookServer: controllerruntime.NewServer(webhook.Options{Port: 9443, CertDir: "/tmp/k8s-webhook-server/serving-certs"}),
 	}
 	fmt.Printf("%T\n", options.WebhookServer)
-	// Output: *controllerruntime.Server
+	// Output: *controllerruntime.server
 }
 
 // teams is a defaulter for controller-runtime.

@@ -109,8 +109,7 @@ func TestEachReleaseOfControllerRuntimeFits(t *testing.T) {
 		webhooks := webhooksOf(t, sallyport.WithTypes(scheme, &T{}))
 		asks(t, true, webhooks[0].Handler, "Until014")
 		asks(t, false, webhooks[1].Handler, "Until014")
-		err := ctrl.NewWebhookManagedBy(mgr, &T{}).WithDefaulter(controllerruntime.DefaulterOf[*T]()).WithValidator(controllerruntime.ValidatorOf[*T]()).Complete()
-		if err != nil {
+		if err := controllerruntime.NewWebhookManagedBy(mgr).For(&T{}).Complete(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -119,8 +118,7 @@ func TestEachReleaseOfControllerRuntimeFits(t *testing.T) {
 		webhooks := webhooksOf(t, sallyport.WithTypes(scheme, &T{}))
 		asks(t, true, webhooks[0].Handler, "Until019")
 		asks(t, false, webhooks[1].Handler, "Until019")
-		err := ctrl.NewWebhookManagedBy(mgr, &T{}).WithDefaulter(controllerruntime.DefaulterOf[*T]()).WithValidator(controllerruntime.WarningValidatorOf[*T]()).Complete()
-		if err != nil {
+		if err := controllerruntime.NewWebhookManagedBy(mgr).For(&T{}).Complete(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -132,6 +130,9 @@ func TestEachReleaseOfControllerRuntimeFits(t *testing.T) {
 		_, _ = controllerruntime.Defaulter(d, admission.As(&T{})), controllerruntime.Validator(v, admission.As(&T{}))
 		asks(t, true, controllerruntime.Defaulter(d, admission.As(&T{}), kind), "ConfigMap")
 		asks(t, false, controllerruntime.Validator(v, admission.As(&T{}), kind), "ConfigMap")
+		if err := controllerruntime.NewWebhookManagedBy(mgr).For(&T{}).WithDefaulter(d).WithValidator(v).Complete(); err != nil {
+			t.Error(err)
+		}
 	})
 	t.Run("objects of one type", func(t *testing.T) {
 		kind := admission.ForKind(version.WithKind("ConfigMap"))

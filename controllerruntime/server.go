@@ -24,12 +24,8 @@ import (
 	"github.com/sallyport-io/sallyport/serving"
 )
 
-// Server is a webhook.Server for a manager of controller-runtime. Make one with [New]
-// or [NewServer].
-//
-// Webhooks may be registered at any time, and are served from then on. Their paths are
-// compared exactly. Other handlers of the WebhookMux are served too.
-type Server struct {
+// server is a webhook.Server for a manager of controller-runtime, see [New].
+type server struct {
 	plan    plan
 	problem error // of the options; returned by Start
 	mux     *http.ServeMux
@@ -47,7 +43,7 @@ type Server struct {
 	ready    func() error // set with stateServing
 }
 
-var _ webhook.Server = (*Server)(nil)
+var _ webhook.Server = (*server)(nil)
 
 type state int
 
@@ -62,43 +58,49 @@ const (
 // calls, reports problems of the options, as with controller-runtime's server. [New]
 // reports them immediately, and has more options.
 func NewServer(options webhook.Options) webhook.Server {
-	server, err := New(Options{Options: options})
+	s, err := New(Options{Options: options})
 	if err != nil {
-		server = newServer(options.WebhookMux)
-		server.problem = err
+		failed := newServer(options.WebhookMux)
+		failed.problem = err
+		return failed
 	}
-	return server
+	return s
 }
 
 // New returns a server that does not listen yet. The error reports all problems of the
 // options. The files of a certificate are read by Start.
-func New(options Options) (*Server, error) {
+//
+// Webhooks may be registered at any time, also while it runs, and are served from then on.
+// Their paths are compared exactly. An invalid path makes Start fail; after Start, Register
+// logs it and the checker of StartedChecker reports it. Other handlers of the WebhookMux are
+// served too. Start drains when its context ends, and can be called once.
+func New(options Options) (webhook.Server, error) {
 	plan, err := options.plan()
 	if err != nil {
 		return nil, err
 	}
-	server := newServer(options.WebhookMux)
-	server.plan = plan
-	return server, nil
+	s := newServer(options.WebhookMux)
+	s.plan = plan
+	return s, nil
 }
 
-func newServer(mux *http.ServeMux) *Server {
+func newServer(mux *http.ServeMux) *server {
 	if mux == nil {
 		mux = http.NewServeMux()
 	}
-	return &Server{mux: mux, register: webhook.NewServer(webhook.Options{WebhookMux: mux})}
+	return &server{mux: mux, register: webhook.NewServer(webhook.Options{WebhookMux: mux})}
 }
 
 // NeedLeaderElection returns false, because every replica serves.
-func (s *Server) NeedLeaderElection() bool { return false }
+func (s *server) NeedLeaderElection() bool { return false }
 
 // WebhookMux returns the mux of the registered webhooks.
-func (s *Server) WebhookMux() *http.ServeMux { return s.mux }
+func (s *server) WebhookMux() *http.ServeMux { return s.mux }
 
 // Register adds a webhook, also while the server runs. Like any webhook.Server, it panics if
 // the path is taken. An invalid path makes Start fail. After Start, Register logs it and the
-// checker of [Server.StartedChecker] reports it.
-func (s *Server) Register(path string, hook http.Handler) {
+// checker of StartedChecker reports it.
+func (s *server) Register(path string, hook http.Handler) {
 	s.register.Register(path, hook)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,13 +115,13 @@ func (s *Server) Register(path string, hook http.Handler) {
 }
 
 // route returns the route of a webhook. It is for any method, because handlers of controller-runtime get all of them.
-func (s *Server) route(path string) serving.Route {
+func (s *server) route(path string) serving.Route {
 	return serving.Route{Path: path, AnyMethod: true, Answer: s.answer, Flow: wire.AdmissionFlow}
 }
 
 // answer serves a call with the mux. Its handlers may step aside while they wait, see
 // admission.WithAside.
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
+func (s *server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
 	r := call.Request.WithContext(admission.WithAside(ctx, call.Aside))
 	// A body of length 0 that was sent in chunks is not http.NoBody, as on any server.
 	if r.Body != http.NoBody {
@@ -130,7 +132,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, call serving
 
 // Start serves the registered webhooks until ctx ends. Then it drains and returns nil. It must
 // be called only once. It returns immediately if the port is negative.
-func (s *Server) Start(ctx context.Context) error {
+func (s *server) Start(ctx context.Context) error {
 	if s.problem != nil {
 		return s.problem
 	}
@@ -170,7 +172,7 @@ func startError(err error) error {
 }
 
 // build creates the listener. Done unregisters its metrics.
-func (s *Server) build() (host *hosting.Host, done func(), err error) {
+func (s *server) build() (host *hosting.Host, done func(), err error) {
 	options := hosting.Options{Logger: s.plan.serving.Logger, Serving: s.plan.serving}
 	if s.plan.serving.GetCertificate == nil { // otherwise TLSOpts set it
 		options.Certificate = func(certificate.AuthorityOptions) (certificate.Source, error) {
@@ -209,14 +211,14 @@ func (s *Server) build() (host *hosting.Host, done func(), err error) {
 }
 
 // other returns the mux's handler for a request that is not for a webhook.
-func (s *Server) other(r *http.Request) http.Handler {
+func (s *server) other(r *http.Request) http.Handler {
 	if _, pattern := s.mux.Handler(r); pattern == "" {
 		return nil
 	}
 	return s.mux
 }
 
-func (s *Server) enter(state state, ready func() error) {
+func (s *server) enter(state state, ready func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state, s.ready = state, ready
@@ -224,7 +226,7 @@ func (s *Server) enter(state state, ready func() error) {
 
 // StartedChecker returns a readiness checker for the manager. It succeeds while the server
 // serves all registered webhooks with a valid certificate, and fails once it drains.
-func (s *Server) StartedChecker() healthz.Checker {
+func (s *server) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -164,7 +164,7 @@ func options(t *testing.T) (webhook.Options, *x509.CertPool) {
 }
 
 // quick returns a server with the shortest drain.
-func quick(t *testing.T, with func(*controllerruntime.Options)) (*controllerruntime.Server, int, *x509.CertPool) {
+func quick(t *testing.T, with func(*controllerruntime.Options)) (webhook.Server, int, *x509.CertPool) {
 	t.Helper()
 	given, roots := options(t)
 	limits := controllerruntime.ServingOptions()
