@@ -26,36 +26,59 @@ func inPages[T runtime.Object, D any](from cache.ListerWatcher, keep func(T) D) 
 			// The API server ignores the limit if it may serve any version from its
 			// cache.
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
-			options.Limit = pageSize
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
 			all := &digests{}
-			for next := fetch(ctx, source, options); next != nil; {
-				got := <-next
-				if got.err != nil {
-					return nil, got.err
-				}
-				about, err := meta.ListAccessor(got.list)
-				if err != nil {
-					return nil, err
-				}
-				next = nil
-				if options.Continue = about.GetContinue(); options.Continue != "" {
-					next = fetch(ctx, source, options)
-				}
-				all.ResourceVersion = about.GetResourceVersion()
-				err = meta.EachListItem(got.list, func(object runtime.Object) error {
-					all.Items = append(all.Items, &digest[D]{of: keep(object.(T))})
-					return nil
-				})
-				if err != nil {
-					return nil, err
-				}
+			var err error
+			all.ResourceVersion, err = eachPage(ctx, source, options, func(object runtime.Object) error {
+				all.Items = append(all.Items, &digest[D]{of: keep(object.(T))})
+				return nil
+			})
+			if err != nil {
+				return nil, err
 			}
 			return all, nil
 		},
 		WatchFuncWithContext: source.WatchWithContext,
 	}
+}
+
+// Each lists objects page by page, and visits them. Visit must not retain an object itself.
+func Each[T runtime.Object](ctx context.Context, from cache.ListerWatcher, visit func(T)) error {
+	_, err := eachPage(ctx, cache.ToListerWatcherWithContext(from), metav1.ListOptions{}, func(object runtime.Object) error {
+		visit(object.(T))
+		return nil
+	})
+	return err
+}
+
+// eachPage visits the objects of a list, and returns the list's resource version. If the list is not a [streamed] one, it
+// fetches one page while the one before is visited.
+func eachPage(ctx context.Context, from cache.ListerWithContext, options metav1.ListOptions, visit func(runtime.Object) error) (resourceVersion string, err error) {
+	options.Limit = pageSize
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for next := fetch(ctx, from, options); next != nil; {
+		got := <-next
+		if got.err != nil {
+			return "", got.err
+		}
+		if all, ok := got.list.(*streamed); ok {
+			about, err := all.each(visit)
+			return about.ResourceVersion, err
+		}
+		about, err := meta.ListAccessor(got.list)
+		if err != nil {
+			return "", err
+		}
+		next = nil
+		if options.Continue = about.GetContinue(); options.Continue != "" {
+			next = fetch(ctx, from, options)
+		}
+		resourceVersion = about.GetResourceVersion()
+		if err := meta.EachListItem(got.list, visit); err != nil {
+			return "", err
+		}
+	}
+	return resourceVersion, nil
 }
 
 // A page is the answer to a list request.

@@ -48,21 +48,21 @@ func Reflector(name string, longest time.Duration, from cache.ListerWatcher, exa
 	if field := reflect.ValueOf(&options).Elem().FieldByName("Backoff"); field.IsValid() {
 		field.Set(reflect.ValueOf(&wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 20, Cap: longest}))
 	}
-	return cache.NewReflectorWithOptions(listing{cache.ToListerWatcherWithContext(from)}, example, store, options)
+	return cache.NewReflectorWithOptions(listFirst{cache.ToListerWatcherWithContext(from)}, example, store, options)
 }
 
-// listing is a source that is listed before it is watched.
-type listing struct{ cache.ListerWatcherWithContext }
+// listFirst is a source that is listed before it is watched.
+type listFirst struct{ cache.ListerWatcherWithContext }
 
 // IsWatchListSemanticsUnSupported tells the reflector to list.
-func (listing) IsWatchListSemanticsUnSupported() bool { return true }
+func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements [cache.Lister].
-func (l listing) List(options metav1.ListOptions) (runtime.Object, error) {
+func (l listFirst) List(options metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), options)
 }
 
 // Watch implements [cache.Watcher].
-func (l listing) Watch(options metav1.ListOptions) (watch.Interface, error) {
+func (l listFirst) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return l.WatchWithContext(context.Background(), options)
 }

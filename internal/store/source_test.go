@@ -4,7 +4,8 @@ package store
 
 import (
 	"context"
-	"reflect"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/sallyport-io/sallyport/internal/json/decode"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
@@ -40,16 +41,14 @@ func TestASourceListsAndWatchesOnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := Source(client, "configmaps", &corev1.ConfigMapList{})
-	list, err := cache.ToListerWatcherWithContext(source).ListWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := Source(client, "configmaps", &corev1.ConfigMap{})
 	var listed *corev1.ConfigMap
-	for i, item := range list.(*corev1.ConfigMapList).Items {
+	if err := Each(t.Context(), source, func(item *corev1.ConfigMap) {
 		if item.Namespace == namespace && item.Name == created.Name {
-			listed = &list.(*corev1.ConfigMapList).Items[i]
+			listed = item
 		}
+	}); err != nil {
+		t.Fatal(err)
 	}
 	if diff := cmp.Diff(created, listed); diff != "" {
 		t.Errorf("(-created +listed):\n%s", diff)
@@ -60,7 +59,7 @@ func TestASourceListsAndWatchesOnARealAPIServer(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Reflector("test", Soon, source, &corev1.ConfigMap{}, store).RunWithContext(ctx)
+		Reflector("test", Soon, inPages(source, func(c *corev1.ConfigMap) string { return c.Name }), &corev1.ConfigMap{}, store).RunWithContext(ctx)
 	}()
 	defer func() { cancel(); <-done }()
 	<-store.replaced
@@ -73,7 +72,7 @@ func TestASourceListsAndWatchesOnARealAPIServer(t *testing.T) {
 		}
 	}
 
-	absent := Source(client, "absents", &corev1.ConfigMapList{})
+	absent := Source(client, "absents", &corev1.ConfigMap{})
 	if _, err := cache.ToListerWatcherWithContext(absent).ListWithContext(t.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a resource that is not there: %v", err)
 	}
@@ -83,17 +82,23 @@ func TestASourceListsAndWatchesOnARealAPIServer(t *testing.T) {
 }
 
 func TestAListThatCannotBeDecodedIsDescribedWithoutItsContent(t *testing.T) {
-	typ := decode.For(reflect.TypeFor[corev1.ConfigMapList]())
 	for raw, want := range map[string]string{
-		`{"items":[{"data":{"a":"secret"}}`:         "the end",
-		`{"items":[{"data":{"a":"secret","a":1}}]}`: "a name that its object has before",
+		`{"items":[{"data":{"a":"secret"}}`:         "the response ended early",
+		`{"items":[{"data":{"a":"secret","a":1}}]}`: "no valid JSON",
 		`{"items":[{"data":"secret"}]}`:             "expected an object, found a string",
-		`["secret"]`:                                "expected an object, found a list",
-		``:                                          "expected a value",
+		`["secret"]`:                                "expected a list",
+		``:                                          "the response ended early",
+		`{"items":[]} "secret"`:                     "behind the list",
+		`secret`:                                    "no valid JSON",
 	} {
-		list, err := decodeList(typ, []byte(raw))
-		if err == nil || list != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: list %v, error %v, want one with %q", raw, list, err, want)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(raw)) }))
+		client, err := Client(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion, corev1.AddToScheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Each(t.Context(), Source(client, "configmaps", &corev1.ConfigMap{}), func(*corev1.ConfigMap) {})
+		if server.Close(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: error %v, want one with %q", raw, err, want)
 		}
 	}
 }

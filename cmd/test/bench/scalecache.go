@@ -152,7 +152,7 @@ func readIntoStore(ctx context.Context, config *rest.Config) (int, error) {
 	}
 	all := store.Follow(factory, store.Kind[*v1alpha1.PodDefault, *kept]{
 		Name: v1alpha1.PodDefaultResource, Example: &v1alpha1.PodDefault{}, Keep: keep,
-		From: store.Source(connection, v1alpha1.PodDefaultResource, &v1alpha1.PodDefaultList{}),
+		From: store.Source(connection, v1alpha1.PodDefaultResource, &v1alpha1.PodDefault{}),
 	})
 	held = all
 	go all.Run(ctx)

@@ -52,7 +52,7 @@ func NewWatch(cluster *store.Factory, recorded bool, logger *slog.Logger, change
 	of := &kind{name: sallyportv1alpha1.PodDefaultRevisionResource}
 	of.Store = store.Follow(cluster, store.Kind[*Object, *Record]{
 		Name: of.name, Example: &Object{}, Optional: true, Keep: Prove,
-		From: of.stableOnes(store.Source(client, of.name, &sallyportv1alpha1.PodDefaultRevisionList{})),
+		From: of.stableOnes(store.Source(client, of.name, &sallyportv1alpha1.PodDefaultRevision{})),
 	})
 	ofCluster := &kind{name: sallyportv1alpha1.ClusterPodDefaultRevisionResource}
 	ofCluster.Store = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefaultRevision, *Record]{
@@ -60,7 +60,7 @@ func NewWatch(cluster *store.Factory, recorded bool, logger *slog.Logger, change
 		Keep: func(o *sallyportv1alpha1.ClusterPodDefaultRevision) *Record {
 			return Prove(&Object{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, RevisionContent: o.RevisionContent})
 		},
-		From: ofCluster.stableOnes(store.Source(client, ofCluster.name, &sallyportv1alpha1.ClusterPodDefaultRevisionList{})),
+		From: ofCluster.stableOnes(store.Source(client, ofCluster.name, &sallyportv1alpha1.ClusterPodDefaultRevision{})),
 	})
 	w.kinds = [2]*kind{of, ofCluster}
 	for _, k := range w.kinds {

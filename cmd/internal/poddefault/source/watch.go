@@ -94,18 +94,18 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 		Keep: func(pd *kubeflowv1alpha1.PodDefault) *plan.Plan {
 			return plan.Pack(pd, w.PodDefaults.Get(types.NamespacedName{Namespace: pd.Namespace, Name: pd.Name}), w.revisions())
 		},
-		From: store.Source(podDefaults, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefaultList{}),
+		From: store.Source(podDefaults, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefault{}),
 	})
 	w.ClusterPodDefaults = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefault, *plan.Plan]{
 		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Optional: true,
 		Keep: func(cpd *sallyportv1alpha1.ClusterPodDefault) *plan.Plan {
 			return plan.PackCluster(cpd, w.ClusterPodDefaults.Get(types.NamespacedName{Name: cpd.Name}), w.revisions())
 		},
-		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefaultList{}),
+		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefault{}),
 	})
 	w.ExemptionStore = store.Follow(cluster, store.Kind[*sallyportv1alpha1.Exemption, *exempt.Record]{
 		Name: sallyportv1alpha1.ExemptionResource, Example: &sallyportv1alpha1.Exemption{}, Optional: true, Keep: exempt.Keep,
-		From: store.Source(clusterWide, sallyportv1alpha1.ExemptionResource, &sallyportv1alpha1.ExemptionList{}),
+		From: store.Source(clusterWide, sallyportv1alpha1.ExemptionResource, &sallyportv1alpha1.Exemption{}),
 	})
 	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
 	if options.DataConnections != "" {
