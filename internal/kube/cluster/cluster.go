@@ -25,8 +25,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
-// pageSize is the limit of a list request.
-const pageSize = 500
+// The limits of a list request. The API server takes less time for larger pages of metadata.
+const (
+	pageSize         = 500
+	metadataPageSize = 2000
+)
 
 // A Cluster reads a cluster and never writes to it.
 type Cluster struct {

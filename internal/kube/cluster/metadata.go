@@ -48,7 +48,7 @@ func (c *Cluster) readMetadata(ctx context.Context, path, fieldSelector string, 
 			return ctx.Err()
 		}
 		body, err := c.Client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", acceptMetadata).
-			Param("fieldSelector", fieldSelector).Param("limit", strconv.Itoa(pageSize)).Param("continue", next).Stream(ctx)
+			Param("fieldSelector", fieldSelector).Param("limit", strconv.Itoa(metadataPageSize)).Param("continue", next).Stream(ctx)
 		if err != nil {
 			return err
 		}

@@ -114,11 +114,6 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	if err != nil {
 		return nil, err
 	}
-	if namespace != "" { // it may have no pods
-		if _, err := f.in(ctx, namespace); err != nil {
-			return nil, err
-		}
-	}
 	out := newDrift(report, f.undecided, found)
 	if out.Exemptions = f.inForce(exempted); only != nil {
 		out.Exemptions = slices.DeleteFunc(out.Exemptions, func(e DriftExemption) bool {

@@ -38,9 +38,9 @@ type DriftExemption struct {
 // inForce returns the exemptions of the namespaces that were read, in order of their end.
 func (f *fleet) inForce(pods map[*exempt.Exemption]int) []DriftExemption {
 	out, now := []DriftExemption{}, time.Now()
-	for namespace, known := range f.known {
-		for i := range known.exemptions {
-			if e := known.exemptions[i]; now.Before(e.Until) {
+	for namespace, all := range f.exemptions {
+		for _, e := range all {
+			if now.Before(e.Until) {
 				out = append(out, DriftExemption{namespace, e, pods[e]})
 			}
 		}

@@ -8,54 +8,39 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
+	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
+	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/asked"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// A fleet compares the pods of a cluster with its PodDefaults. It reads only the metadata
+// A fleet compares the pods of a cluster, or of a namespace, with its PodDefaults. It reads only the metadata
 // of pods.
 type fleet struct {
-	cluster   *cluster.Cluster
-	notes     io.Writer
-	asked     *asked.Registration
-	all       *everywhere // nil if namespaces are read one by one
-	known     map[string]*judged
-	findings  map[class][]drift.Finding
-	undecided int // pods that would be refused
-}
-
-// judged are the objects of a namespace.
-type judged struct {
-	*Defaults
-	judge *drift.Judge
-}
-
-// everywhere are the objects of all namespaces, and what these have.
-type everywhere struct {
-	podDefaults map[string][]*manifest.Object
-	cluster     []*manifest.Object
-	hidden      bool // the user may not read ClusterPodDefaults
-	labels      map[string]labels.Set
-	exemptions  map[string][]*exempt.Exemption
-	stable      *revision.Set
-	notes       io.Writer
+	cluster    *cluster.Cluster
+	notes      io.Writer
+	asked      *asked.Registration
+	defaults   *Defaults // of the namespace; nil if there are several
+	exemptions map[string][]*exempt.Exemption
+	judging    *drift.Judge
+	findings   map[class][]drift.Finding
+	undecided  int // pods that would be refused
 }
 
 // A class is what the findings about a pod of a controller depend on.
@@ -64,100 +49,112 @@ type class struct {
 	facts            store.Facts
 }
 
-// newFleet reads the objects of all namespaces if namespace is empty.
+// newFleet reads the objects for a namespace, or of all namespaces if it is empty.
 func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*fleet, error) {
-	f := &fleet{cluster: c, notes: notes, known: map[string]*judged{}, findings: map[class][]drift.Finding{}}
-	var err error
-	switch f.asked, err = asked.Read(ctx, c); {
-	case err != nil:
-		return nil, err
-	case f.asked.Hidden():
-		manifest.Note(notes, "note: you may not read webhook configurations: pods are compared whatever the selectors of the server's are")
-	case !f.asked.Registered:
-		manifest.Note(notes, "note: no webhook %s is registered: pods are compared whatever the selectors of its configuration were", poddefault.Name)
-	}
-	if namespace == "" {
-		f.all, err = readEverywhere(ctx, c, notes)
-	}
-	return f, err
+	f := &fleet{cluster: c, notes: notes, findings: map[class][]drift.Finding{}}
+	return f, cluster.Together(ctx, notes,
+		func(ctx context.Context, notes io.Writer) (err error) {
+			switch f.asked, err = asked.Read(ctx, c); {
+			case err != nil:
+				return err
+			case f.asked.Hidden():
+				manifest.Note(notes, "note: you may not read webhook configurations: pods are compared whatever the selectors of the server's are")
+			case !f.asked.Registered:
+				manifest.Note(notes, "note: no webhook %s is registered: pods are compared whatever the selectors of its configuration were", poddefault.Name)
+			}
+			return nil
+		},
+		func(ctx context.Context, notes io.Writer) error {
+			if namespace == "" {
+				return f.readEverywhere(ctx, notes)
+			}
+			defaults, err := Read(ctx, c, namespace, notes)
+			if err != nil {
+				return err
+			}
+			f.defaults, f.judging = defaults, drift.New(defaults.index())
+			f.exemptions = map[string][]*exempt.Exemption{namespace: defaults.exemptions}
+			return nil
+		},
+	)
 }
 
-func readEverywhere(ctx context.Context, c *cluster.Cluster, notes io.Writer) (*everywhere, error) {
-	out := &everywhere{podDefaults: map[string][]*manifest.Object{}, labels: map[string]labels.Set{}, notes: notes}
+// readEverywhere reads the objects of all namespaces into one index, as the server does.
+func (f *fleet) readEverywhere(ctx context.Context, notes io.Writer) error {
+	index := source.NewIndex()
+	var rolling []*plan.Plan
+	var mu sync.Mutex
+	add := func(p *plan.Plan) {
+		if index.Set(p); p.Rolls() != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			rolling = append(rolling, p)
+		}
+	}
+	var stable *revision.Set
 	err := cluster.Together(ctx, notes,
 		func(ctx context.Context, _ io.Writer) error {
-			objects, err := c.List(ctx, CollectionOf(false, ""))
+			client, err := store.Client(f.cluster.Config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme)
+			if err != nil {
+				return err
+			}
+			err = store.Each(ctx, store.Source(client, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefault{}), func(pd *kubeflowv1alpha1.PodDefault) {
+				add(plan.Pack(pd, nil, nil))
+			})
 			switch {
 			case apierrors.IsNotFound(err):
 				return ErrNoPodDefaults
 			case err != nil:
 				return fmt.Errorf("list PodDefaults of all namespaces: %w", err)
 			}
+			return nil
+		},
+		func(ctx context.Context, notes io.Writer) error {
+			objects, _, err := f.cluster.ListIfAllowed(ctx, "ClusterPodDefaults", CollectionOf(true, ""), notes)
+			if err != nil {
+				return err
+			}
 			for _, o := range objects {
-				out.podDefaults[o.Namespace] = append(out.podDefaults[o.Namespace], o)
+				d, err := New(o)
+				if err != nil {
+					return err
+				}
+				add(d.compiled)
 			}
 			return nil
 		},
-		func(ctx context.Context, notes io.Writer) (err error) {
-			out.cluster, out.hidden, err = c.ListIfAllowed(ctx, "ClusterPodDefaults", CollectionOf(true, ""), notes)
-			return err
-		},
 		func(ctx context.Context, notes io.Writer) error {
-			namespaces, hidden, err := c.ListIfAllowed(ctx, "namespaces", "/api/v1/namespaces", notes)
+			namespaces, hidden, err := f.cluster.ListIfAllowed(ctx, "namespaces", "/api/v1/namespaces", notes)
 			if hidden {
 				manifest.Note(notes, "note: which ClusterPodDefaults are for a namespace is a guess")
 			}
 			for _, n := range namespaces {
-				out.labels[n.Name] = n.Labels
+				index.SetNamespace(n.Name, n.Labels)
 			}
 			return err
 		},
 		func(ctx context.Context, notes io.Writer) (err error) {
-			out.exemptions, err = exemptions.Read(ctx, c, "", notes)
+			f.exemptions, err = exemptions.Read(ctx, f.cluster, "", notes)
+			for namespace, all := range f.exemptions {
+				index.SetExemptions(namespace, all)
+			}
 			return err
 		},
 		func(ctx context.Context, notes io.Writer) (err error) {
-			out.stable, err = readStable(ctx, c, notes, "", revision.AllNamespaces)
+			stable, err = readStable(ctx, f.cluster, notes, "", revision.AllNamespaces)
 			return err
 		},
 	)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return out, nil
-}
-
-// of returns the Defaults of a namespace.
-func (all *everywhere) of(namespace string) (*Defaults, error) {
-	out := &Defaults{namespace: namespace, labels: all.labels[namespace], exemptions: all.exemptions[namespace], clusterHidden: all.hidden}
-	if out.labels == nil {
-		out.labels = labels.Set{corev1.LabelMetadataName: namespace}
+	for _, p := range rolling {
+		p = p.With(stable)
+		noteStable(p, notes)
+		index.Set(p)
 	}
-	if err := out.add(slices.Concat(all.cluster, all.podDefaults[namespace])); err != nil {
-		return nil, err
-	}
-	out.rollOut(all.stable, all.notes)
-	return out, nil
-}
-
-// in returns the objects of a namespace.
-func (f *fleet) in(ctx context.Context, namespace string) (*judged, error) {
-	if known := f.known[namespace]; known != nil {
-		return known, nil
-	}
-	var defaults *Defaults
-	var err error
-	if f.all != nil {
-		defaults, err = f.all.of(namespace)
-	} else {
-		defaults, err = Read(ctx, f.cluster, namespace, f.notes)
-	}
-	if err != nil {
-		return nil, err
-	}
-	out := &judged{Defaults: defaults, judge: drift.New(defaults.index())}
-	f.known[namespace] = out
-	return out, nil
+	f.judging = drift.New(index)
+	return nil
 }
 
 // judge returns the findings about a pod.
@@ -170,12 +167,8 @@ func (f *fleet) judge(ctx context.Context, pod *metav1.ObjectMeta) ([]drift.Find
 	if found, known := f.findings[one]; known {
 		return drift.At(pod.CreationTimestamp.Time, pod.Annotations, found), nil
 	}
-	here, err := f.in(ctx, pod.Namespace)
-	if err != nil {
-		return nil, err
-	}
 	judge := func(notAsked bool) ([]drift.Finding, error) {
-		return here.judge.Pod(ctx, drift.Pod{Namespace: pod.Namespace, Labels: pod.Labels, Annotations: pod.Annotations, Workload: meta.WorkloadOf(pod), NotAsked: notAsked})
+		return f.judging.Pod(ctx, drift.Pod{Namespace: pod.Namespace, Labels: pod.Labels, Annotations: pod.Annotations, Workload: meta.WorkloadOf(pod), NotAsked: notAsked})
 	}
 	found, err := judge(false)
 	if err != nil {

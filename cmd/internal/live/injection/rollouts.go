@@ -13,6 +13,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -63,9 +64,14 @@ func (k *Defaults) readRollouts(ctx context.Context, c *cluster.Cluster, notes i
 func (k *Defaults) rollOut(set *revision.Set, notes io.Writer) {
 	for _, d := range k.all {
 		d.compiled = d.compiled.With(set)
-		if d.compiled.Rolls() != nil && d.compiled.StableRecord() == nil && d.Generation > 1 {
-			manifest.Note(notes, "note: %s has spec.rollout, and its stable revision is not known: the current one is shown", d.compiled)
-		}
+		noteStable(d.compiled, notes)
+	}
+}
+
+// noteStable says if the stable revision of an object that is being rolled out is not known.
+func noteStable(p *plan.Plan, notes io.Writer) {
+	if p.Rolls() != nil && p.StableRecord() == nil && p.Generation() > 1 {
+		manifest.Note(notes, "note: %s has spec.rollout, and its stable revision is not known: the current one is shown", p)
 	}
 }
 

@@ -97,10 +97,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	if err != nil {
 		return nil, err
 	}
-	known, err := f.in(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
+	known := f.defaults
 	known.all = slices.DeleteFunc(known.all, func(d *Default) bool { return !d.compiled.SelectsNamespace(known.labels) })
 	var pods []surveyedPod
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
