@@ -33,7 +33,7 @@ func stream(ctx context.Context, request *rest.Request, resource string, decode 
 		return nil, err
 	}
 	return &streamed{each: func(visit func(runtime.Object) error) (metav1.ListMeta, error) {
-		defer body.Close()
+		defer func() { _ = body.Close() }() // it was read
 		about, err := eachListed(body, func(raw []byte, protobuf bool) error {
 			object, err := decode(raw, protobuf)
 			if err != nil {
