@@ -88,9 +88,13 @@ func pages() []page {
 		{path: "webhooks", title: "Webhooks and policies", group: "Admission", live: true, filter: true, show: showWebhooks},
 		{path: "latency", title: "Latency", group: "Admission", live: true, filter: true, show: showLatency},
 		{path: "upgrade", title: "Before an upgrade", group: "Admission", live: true, show: showUpgrade},
+		{path: clustersPath, title: "All clusters", group: "Admission", show: showClusters},
 		{path: "search", title: "Search", group: hiddenGroup, show: showSearch},
 	}
 }
+
+// clustersPath is of a page that is in the menu of those who have several.
+const clustersPath = "clusters"
 
 // hiddenGroup is the group of pages that are not in the menu.
 const hiddenGroup = "hidden"

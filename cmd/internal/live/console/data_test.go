@@ -5,9 +5,11 @@ package console
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -87,4 +89,33 @@ func TestAClusterIsOneOfTheList(t *testing.T) {
 	if body := recorded(handler, localRequest(http.MethodGet, "/?cluster=there", nil)).Body.String(); len(asked) != 1 || strings.Contains(body, "<option selected>") {
 		t.Errorf("a user of a proxy chose a cluster: %q", asked)
 	}
+}
+
+// TestClustersAreReadSideBySide has clusters that answer nothing, that are not there, and that no configuration is of.
+func TestClustersAreReadSideBySide(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	o := unreachable()
+	o.Clusters = []string{"silent", "silent-too", "gone", "broken"}
+	o.Connect = func(name string) (*rest.Config, string, error) {
+		switch name {
+		case "broken":
+			return nil, "", errors.New("its token is no file")
+		case "gone":
+			return &rest.Config{Host: "https://127.0.0.1:1"}, "", nil
+		}
+		return &rest.Config{Host: "http://" + silent.Addr().String()}, "", nil
+	}
+	began := time.Now()
+	response, body := visitPage(t, o, localRequest(http.MethodGet, "/clusters", nil))
+	has(t, body, "its token is no file", "it was not read within 10s", "127.0.0.1:1", `href="./?cluster=gone"`, ">All clusters</a>")
+	if took := time.Since(began); response.StatusCode != http.StatusOK || took > 2*clusterPatience {
+		t.Errorf("status %d after %s", response.StatusCode, took)
+	}
+	o.Clusters = o.Clusters[:1]
+	_, body = visitPage(t, o, localRequest(http.MethodGet, "/clusters", nil))
+	has(t, body, "This console reads one cluster", "!>All clusters</a>")
 }

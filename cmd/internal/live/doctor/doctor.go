@@ -5,6 +5,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -136,7 +137,7 @@ func (r *Report) Print(out io.Writer) error {
 // ends.
 func Run(ctx context.Context, config *rest.Config, o Options) (*Report, error) {
 	config = rest.CopyConfig(config)
-	config.Timeout = 30 * time.Second
+	config.Timeout = cmp.Or(config.Timeout, 30*time.Second)
 	d := &doctor{Options: o, clock: &clockTransport{}}
 	config.Wrap(d.clock.wrap)
 	var err error
