@@ -97,7 +97,7 @@ func TestClustersAreReadSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	defer func() { _ = silent.Close() }()
 	o := unreachable()
 	o.Clusters = []string{"silent", "silent-too", "gone", "broken"}
 	o.Connect = func(name string) (*rest.Config, string, error) {

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// halfAnHour is how long a round takes that stands for half an hour.
-	halfAnHour = 36 * time.Second
+	// dayRound is how long a round takes, which stands for half an hour.
+	dayRound = 36 * time.Second
 	// mostGrowth is by how much of itself a gauge may be larger at the end of the day, or by a few if it counts few.
 	mostGrowth, mostMore = 0.05, 3
 )
@@ -91,7 +91,7 @@ func day(ctx context.Context, c *cluster, rounds int, out *result) error {
 	}
 	samples := make([][]float64, len(gauges))
 	for round := range rounds {
-		ends := time.Now().Add(halfAnHour)
+		ends := time.Now().Add(dayRound)
 		if err := c.halfAnHour(ctx, round, mount, file); err != nil {
 			return fmt.Errorf("half an hour %d: %w", round, err)
 		}
