@@ -115,7 +115,7 @@ func (ls layouts) of(typ reflect.Type) *layout {
 	case reflect.Slice:
 		if typ.Elem().Kind() != reflect.Uint8 {
 			l.kind, l.elem, l.size = layoutList, ls.of(typ.Elem()), typ.Elem().Size()
-			l.first = int(min(max(256/max(l.size, 1), 1), 8))
+			l.first = int(min(max(1024/max(l.size, 1), 1), 4))
 		}
 	case reflect.Map:
 		if key := ls.of(typ.Key()); key.kind == layoutString {
