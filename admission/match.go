@@ -28,13 +28,13 @@ func (w Webhook) Matches(req *admissionv1.AdmissionRequest, equivalents ...schem
 		// It was converted to this one for another webhook.
 		equivalents = append(slices.Clip(equivalents), schema.GroupVersionResource(req.Resource))
 	}
-	_, resource, ok = MatchRules(w.Rules, req, equivalents)
+	_, resource, ok = matchRules(w.Rules, req, equivalents)
 	return resource, ok
 }
 
-// MatchRules finds the rule that covers a request, and the resource it covers: that of the
+// matchRules finds the rule that covers a request, and the resource it covers: that of the
 // request or, if no rule covers it, one of its equivalents, in the order of the rules.
-func MatchRules(rules []admissionregistrationv1.RuleWithOperations, req *admissionv1.AdmissionRequest, equivalents []schema.GroupVersionResource) (rule int, resource schema.GroupVersionResource, ok bool) {
+func matchRules(rules []admissionregistrationv1.RuleWithOperations, req *admissionv1.AdmissionRequest, equivalents []schema.GroupVersionResource) (rule int, resource schema.GroupVersionResource, ok bool) {
 	requested := requestedResource(req)
 	for i := range rules {
 		if ruleCovers(&rules[i], req, requested) {

@@ -172,9 +172,9 @@ func TestRulesMatchAsTheyDoForTheAPIServer(t *testing.T) {
 				}
 			}
 		}
-		got, gotAs, ok := admission.MatchRules(list, req, equivalents)
-		if got != want || gotAs != wantAs || ok != (want >= 0) {
-			t.Fatalf("%+v, %+v, equivalents %v: rule %d as %v (%v), the API server has rule %d as %v", list, req, equivalents, got, gotAs, ok, want, wantAs)
+		gotAs, ok := admission.Webhook{Rules: list}.Matches(req, equivalents...)
+		if gotAs != wantAs || ok != (want >= 0) {
+			t.Fatalf("%+v, %+v, equivalents %v: as %v (%v), the API server has rule %d as %v", list, req, equivalents, gotAs, ok, want, wantAs)
 		}
 		if ok {
 			matched++

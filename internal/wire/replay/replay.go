@@ -240,7 +240,7 @@ func covers(webhook admission.Webhook, req *admissionv1.AdmissionRequest, resour
 	as := *req
 	as.RequestResource = nil
 	as.Resource = metav1.GroupVersionResource(resource)
-	_, _, ok := admission.MatchRules(webhook.Rules, &as, nil)
+	_, ok := admission.Webhook{Rules: webhook.Rules, MatchPolicy: admissionregistrationv1.Exact}.Matches(&as)
 	return ok
 }
 
