@@ -75,7 +75,7 @@ func marked(err error, req *admissionv1.AdmissionRequest) *Response {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if mark, ok := err.(interface {
 			Response(req *admissionv1.AdmissionRequest) *Response
-		}); ok { //nolint:errorlint // the loop unwraps
+		}); ok {
 			return mark.Response(req)
 		}
 	}

@@ -90,7 +90,7 @@ func denied(req *admissionv1.AdmissionRequest, err error) *admission.Response {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if denial, ok := err.(interface {
 			Response(req *admissionv1.AdmissionRequest) *admission.Response
-		}); ok { //nolint:errorlint // the loop unwraps
+		}); ok {
 			return denial.Response(req)
 		}
 	}
