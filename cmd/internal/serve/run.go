@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/hosting/delegated"
 )
 
 // lastSpans limits the time to export the last spans.
@@ -80,6 +83,24 @@ func (l *liveConfig) app(version string) (*frontdoor.App, error) {
 		options = append(options, frontdoor.WithComponent(build))
 	}
 	return frontdoor.New(Name, options...)
+}
+
+// AuthenticationDelegated authenticates callers through the API server.
+const AuthenticationDelegated = "Delegated"
+
+func delegatedAuthentication(env frontdoor.Environment) (frontdoor.Authentication, error) {
+	client, err := kubernetes.NewForConfig(env.Client)
+	if err != nil {
+		return frontdoor.Authentication{}, err
+	}
+	authenticator, err := delegated.New(client)
+	if err != nil {
+		return frontdoor.Authentication{}, err
+	}
+	authenticator.WhenKnown(env.Changed)
+	return frontdoor.Authentication{
+		Authenticate: authenticator.Authenticate, Ready: authenticator.Ready, Run: authenticator.Run,
+	}, nil
 }
 
 // Components returns the components of a server with this configuration.
