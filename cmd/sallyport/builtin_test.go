@@ -155,6 +155,7 @@ imagepull     off      always pull images, from allowed registries, by a version
 servicetype   off      refuse load balancers, node ports, external names and IPs   CREATE services, UPDATE services
 projectlimit  off      give each requester at most so many projects                CREATE namespaces, CREATE projectrequests.project.openshift.io, UPDATE namespaces, UPDATE namespaces/status, UPDATE namespaces/finalize
 dataset       off      let pods land where the data of their Fluid datasets is cached  CREATE pods
+podtemplate   off      warn of workloads whose pods PodDefaults would refuse  CREATE deployments.apps, UPDATE deployments.apps, CREATE statefulsets.apps, UPDATE statefulsets.apps, CREATE daemonsets.apps, UPDATE daemonsets.apps, CREATE replicasets.apps, UPDATE replicasets.apps, CREATE jobs.batch, UPDATE jobs.batch, CREATE cronjobs.batch, UPDATE cronjobs.batch, CREATE notebooks.kubeflow.org, UPDATE notebooks.kubeflow.org
 persistentvolumelabel  -  label volumes with zone and region of their disks (in cloud controller managers only)  CREATE persistentvolumes, UPDATE persistentvolumes
 `
 	got := sallyport(t, "webhooks").wantOK(t)
@@ -162,7 +163,7 @@ persistentvolumelabel  -  label volumes with zone and region of their disks (in 
 	if diff := cmp.Diff(spaces.ReplaceAllString(want, " "), spaces.ReplaceAllString(got, " ")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	sallyport(t, "webhooks", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\ndataset\npersistentvolumelabel\n", "")
+	sallyport(t, "webhooks", "-o", "name").want(t, exitOK, "poddefault\nimagepull\nservicetype\nprojectlimit\ndataset\npodtemplate\npersistentvolumelabel\n", "")
 	sallyport(t, "webhooks", "-o", "xml").wantError(t, `--output "xml": choose text, json, yaml or name`)
 	sallyport(t, "webhooks", "poddefault").wantError(t, "it lists all of them")
 }

@@ -32,7 +32,7 @@ Validating webhooks, all at the same time:
 Once more, if another one has changed the object after it: 1, 2
 
 If no server answers, this takes up to 15 s.
-6 are not asked: --show-excluded says why.
+7 are not asked: --show-excluded says why.
 `, "")
 }
 

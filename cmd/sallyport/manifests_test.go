@@ -45,7 +45,7 @@ func TestManifestsAreTheGoldenOnes(t *testing.T) {
 		"rbac-outside-with-delegated":        {"--part", "rbac", "--url", "https://127.0.0.1:9443", "--authentication", "Delegated"},
 		"rbac-with-network-policy":           {"--part", "rbac", "--service", service, "--network-policy", "--api-server-cidrs", "10.0.0.1/32,fd00::1/128"},
 		"rbac-with-every-webhook":            {"--part", "rbac", "--service", service, "--webhooks", "*", "--authentication", "Delegated"},
-		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-projectlimit,-dataset"},
+		"rbac-with-webhooks-that-only-look":  {"--part", "rbac", "--service", service, "--webhooks", "*,-poddefault,-podtemplate,-projectlimit,-dataset"},
 		"rbac-with-datasets-and-no-sidecars": {"--part", "rbac", "--service", service, "--config", "testdata/dataset.yaml"},
 		"configurations-with-the-older-mode": {"--part", "configurations", "--service", service, "--config", "testdata/dataset.yaml"},
 		"user-roles":                         {"--part", "user-roles", "--service", service},

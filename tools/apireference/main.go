@@ -51,6 +51,7 @@ var sections = []section{
 	{"Settings of servicetype", "See [webhooks/servicetype.md](webhooks/servicetype.md).", "cmd/internal/webhooks/servicetype", []string{"Settings"}, false, ""},
 	{"Settings of projectlimit", "See [webhooks/projectlimit.md](webhooks/projectlimit.md).", "cmd/internal/webhooks/projectlimit", []string{"Settings"}, false, ""},
 	{"Settings of dataset", "See [webhooks/dataset.md](webhooks/dataset.md).", "cmd/internal/webhooks/dataset", []string{"Settings"}, false, ""},
+	{"Settings of podtemplate", "See [webhooks/podtemplate.md](webhooks/podtemplate.md).", "cmd/internal/webhooks/podtemplate", []string{"Settings"}, false, ""},
 }
 
 // settings is a section of a SallyportConfiguration. Applications have the same settings.

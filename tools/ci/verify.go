@@ -24,6 +24,7 @@ var (
 		product + "/serve/config/v1alpha1.SallyportConfiguration", product + "/serve.PodDefaultSettings",
 		product + "/webhooks/imagepull.Settings", product + "/webhooks/servicetype.Settings",
 		product + "/webhooks/projectlimit.Settings", product + "/webhooks/dataset.Settings",
+		product + "/webhooks/podtemplate.Settings",
 	}
 	filePackages = []string{
 		"./internal/serve/...", "./internal/poddefault", "./internal/webhooks/...", module + "/registration", module + "/serving",

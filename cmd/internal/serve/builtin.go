@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -33,6 +34,8 @@ type Builtin struct {
 	none func() Sourced
 	// webhooks defines it, given its sources.
 	webhooks func(*Config, Sources) ([]admission.Webhook, error)
+	// previews returns what a webhook for pods would do to one that does not exist yet; nil if it is for other objects.
+	previews func(*Config, Sources) (preview, error)
 	// watch watches the objects that it reads; nil if it reads none.
 	watch func(*liveBuiltin, frontdoor.Environment) (watcher, error)
 	// running returns what its watch and its controllers share while a server runs; nil for nothing.
@@ -66,6 +69,9 @@ type Builtin struct {
 	// afterRestart are settings that take effect after a restart.
 	afterRestart []restarted
 }
+
+// A preview returns why a pod would be refused and what it would lack, as ends of a sentence about it.
+type preview = func(ctx context.Context, pod *admissionv1.AdmissionRequest) ([]string, error)
 
 // restarted is a setting that takes effect after a restart.
 type restarted struct {
@@ -153,6 +159,21 @@ func (c *Config) Enabled() []Builtin {
 		}
 	}
 	return out
+}
+
+// previews returns what the enabled webhooks for pods would do to pods that do not exist yet.
+func (c *Config) previews(from Sources) (all []preview, err error) {
+	for _, b := range c.Enabled() {
+		if b.previews == nil {
+			continue
+		}
+		one, err := b.previews(c, from)
+		if err != nil {
+			return nil, fmt.Errorf("webhook %s: %w", b.Name, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // Define defines the enabled webhooks. serve, review and manifests share it.

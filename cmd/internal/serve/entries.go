@@ -3,11 +3,19 @@
 package serve
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/go-json-experiment/json"
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
+	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
@@ -63,4 +71,36 @@ func (c *Config) adjust(w *admission.Webhook) {
 			b.adjust(c, w)
 		}
 	}
+}
+
+// called returns whether the API server calls the webhooks of an entry for a new pod, by the entry's own terms.
+func called(entry *configv1alpha1.Webhook, labelsOf func(namespace string) labels.Set) (func(*admissionv1.AdmissionRequest) bool, error) {
+	if entry == nil {
+		entry = &configv1alpha1.Webhook{}
+	}
+	namespaces, err := selectorOf(entry.NamespaceSelector)
+	pods, errPods := selectorOf(entry.ObjectSelector)
+	excludes := new(conditions.Latest).Of(entry.MatchConditions)
+	return func(req *admissionv1.AdmissionRequest) bool {
+		if !namespaces.Empty() && !namespaces.Matches(labelsOf(req.Namespace)) {
+			return false
+		}
+		if pods.Empty() && excludes == nil {
+			return true
+		}
+		pod := &corev1.Pod{}
+		if err := json.Unmarshal(req.Object.Raw, pod); err != nil {
+			return true // the handler refuses it
+		}
+		pod.Namespace = req.Namespace
+		return pods.Matches(labels.Set(pod.Labels)) && (excludes == nil || !excludes.Excludes(pod))
+	}, errors.Join(err, errPods)
+}
+
+// selectorOf returns the selector of a webhook; an absent one selects everything.
+func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
+	if selector == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(selector)
 }

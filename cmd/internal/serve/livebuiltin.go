@@ -23,7 +23,7 @@ import (
 type liveBuiltin struct {
 	Builtin
 	config *liveConfig
-	from   Sources
+	from   Sources  // its own
 	watch  *watcher // nil if it reads nothing
 	// running is [Builtin.running].
 	running any
@@ -53,7 +53,6 @@ func (b *liveBuiltin) component(env frontdoor.Environment) (frontdoor.Component,
 	if l.file == "" && !l.start.Has(b.Name) {
 		return out, nil
 	}
-	b.from = NoSources()
 	if b.unreachable() != nil {
 		b.state.Store(&builtinState{config: l.start})
 		return out, nil
@@ -138,7 +137,7 @@ func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
 		return nil, err
 	}
 	var err error
-	if state.webhooks, err = b.defined(c, b.from); err != nil {
+	if state.webhooks, err = b.defined(c, b.config.sources()); err != nil {
 		return nil, fmt.Errorf("webhook %s: %w", b.Name, err)
 	}
 	for i := range state.webhooks {
@@ -153,6 +152,15 @@ func (b *liveBuiltin) next(c *Config) (*builtinState, error) {
 	}
 	b.begin.Do(func() { close(b.started) }) // start its sources
 	return state, nil
+}
+
+// sources returns what the built-in webhooks read from, as far as they are made.
+func (l *liveConfig) sources() Sources {
+	all := NoSources()
+	for _, b := range l.builtins {
+		maps.Copy(all, b.from)
+	}
+	return all
 }
 
 // ready reports whether the sources of a state have been read.

@@ -3,9 +3,11 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"slices"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	frontdoor "github.com/sallyport-io/sallyport"
@@ -95,6 +97,7 @@ func podDefaultBuiltin() Builtin {
 			exempts, err := author.NewExempt(from.Authors, s.MaxExemption.Duration)
 			return append(all, exempts), err
 		},
+		previews: previewPodDefaults,
 		watch: func(b *liveBuiltin, env frontdoor.Environment) (watcher, error) {
 			c, running := b.config.start, b.running.(*podDefaultRunning)
 			s := PodDefault(c)
@@ -177,4 +180,28 @@ func besidePodDefaults(s *PodDefaultSettings, from PodDefaultSources) (beside []
 		beside = append(beside, poddefault.WithFindings(from.findings.Record))
 	}
 	return beside
+}
+
+// previewPodDefaults asks the webhooks for pods, with what is watched, without Secrets, and unobserved.
+func previewPodDefaults(c *Config, all Sources) (preview, error) {
+	from, s := sourcesOf[PodDefaultSources](all), *PodDefault(c)
+	s.Freshness = poddefault.Cached
+	source := poddefault.WithoutSecrets(from.PodDefaults)
+	beside := besidePodDefaults(&s, PodDefaultSources{Authors: from.Authors})
+	injects, err := poddefault.New(source, s.Settings, beside...)
+	excluded, errExcluded := poddefault.NewExcluded(source, s.Settings, beside...)
+	called, errTerms := called(c.entry(podDefaultName), source.NamespaceLabels)
+	return func(ctx context.Context, pod *admissionv1.AdmissionRequest) (problems []string, err error) {
+		if !called(pod) {
+			return nil, nil
+		}
+		refused, unapplied, err := poddefault.Preview(ctx, []admission.Webhook{injects, excluded}, pod)
+		for _, text := range refused {
+			problems = append(problems, "would be refused: "+text)
+		}
+		for _, text := range unapplied {
+			problems = append(problems, "would not get "+text)
+		}
+		return problems, err
+	}, errors.Join(err, errExcluded, errTerms)
 }

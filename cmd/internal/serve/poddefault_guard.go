@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -209,12 +208,4 @@ func driftAsked(b *liveBuiltin) func() (drift.Asked, error) {
 		}
 		return out, err
 	}
-}
-
-// selectorOf returns the selector of a webhook; an absent one selects everything.
-func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
-	if selector == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(selector)
 }

@@ -11,5 +11,6 @@ func Builtins() []Builtin {
 		serviceTypeBuiltin(),
 		projectLimitBuiltin(),
 		datasetBuiltin(),
+		podTemplateBuiltin(),
 	}
 }

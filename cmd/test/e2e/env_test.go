@@ -116,6 +116,7 @@ func TestSallyport(t *testing.T) {
 		{"commands for certificates say what is wrong", testCertificatesErrors},
 		{"imagepull sets what can be set and refuses the rest", testImagePull},
 		{"servicetype refuses what is new and leaves what was there", testServiceType},
+		{"workloads whose pods would be refused are warned of, and nothing else", testPodTemplate},
 		{"projectlimit holds for two hundred namespaces at once", testProjectLimit},
 		{"a configuration that changes loses no call", testReload},
 		{"sidecars of the recipes are found by their services", testSidecars},

@@ -34,7 +34,7 @@ const (
 type Reason struct {
 	Object *plan.Plan
 	Why    Why
-	Text   string            // of Skipped and Unusable; without values
+	Text   string            // of Skipped, Unusable, and Refused if the object has a conflict itself; without values
 	By     *exempt.Exemption // of Exempt
 	Via    []Added           // if added labels alone select it
 }

@@ -30,7 +30,7 @@ func (m *Merge) Reasons(of match.Match) []match.Reason {
 		case skipped >= 0:
 			r.Why, r.Text = match.Skipped, m.skipped[skipped].reason
 		case m.Denies():
-			r.Why = match.Refused
+			r.Why, r.Text = match.Refused, m.textOf(c)
 		case plan.IsIn(m.passed, c):
 			r.Why = match.PassedOver
 		}
@@ -40,6 +40,17 @@ func (m *Merge) Reasons(of match.Match) []match.Reason {
 		reasons = append(reasons, r)
 	}
 	return reasons
+}
+
+// textOf returns the conflicts that an object has with the pod or with objects before it.
+func (cs *conflicts) textOf(c *plan.Plan) string {
+	var texts []string
+	for _, conflict := range cs.Conflicts {
+		if conflict.object.String() == c.String() {
+			texts = append(texts, conflict.text)
+		}
+	}
+	return strings.Join(texts, "; ")
 }
 
 // unusableBecause says why an object cannot work in the pod.

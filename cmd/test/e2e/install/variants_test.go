@@ -63,8 +63,8 @@ var variants = map[string]variant{
 	"more servers":                      {values: "replicas: 5", manifests: append([]string{"--replicas", "5"}, owned...)},
 	"as many as needed":                 {values: "autoscaling: {enabled: true, minReplicas: 3, maxReplicas: 9, averageCPU: '1'}"},
 	"every webhook": {
-		values:    "webhooks: [poddefault, imagepull, servicetype, projectlimit, dataset]",
-		manifests: append([]string{"--webhooks", "poddefault,imagepull,servicetype,projectlimit,dataset"}, owned...),
+		values:    "webhooks: [poddefault, imagepull, servicetype, projectlimit, dataset, podtemplate]",
+		manifests: append([]string{"--webhooks", "poddefault,imagepull,servicetype,projectlimit,dataset,podtemplate"}, owned...),
 	},
 	"webhooks that only look": {values: "webhooks: [imagepull]", manifests: append([]string{"--webhooks", "imagepull"}, owned...)},
 	"a configuration with webhooks": {
