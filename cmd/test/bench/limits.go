@@ -71,6 +71,8 @@ var limits = []limit{
 		return r.DatasetStartSeconds, r.DatasetStartSeconds > 0
 	}},
 	{Part: partPolicies, Name: "projectlimit, counts", Unit: "× floor", AtMost: 1.9, value: ratio(projectLimitCount, policiesName)},
+	{Part: partPolicies, Name: "podtemplate, Deployment of the notebook pod", Unit: "× floor", AtMost: 11, value: ratio(podTemplateCreated, policiesName)},
+	{Part: partPolicies, Name: "podtemplate, the same, scaled", Unit: "× floor", AtMost: 3.5, value: ratio(podTemplateScaled, policiesName)},
 	{Part: partVolumes, Name: "labels of a volume", Unit: "× floor", AtMost: 2.5, value: ratio(volumeLabelled, cloudName)},
 	{Part: partVolumes, Name: "time of a volume's creation, 1/0.9 the rate", Unit: "× canned patch", AtMost: 1.11, value: volumeRate},
 	{Part: partCommand, Name: "sallyport version, from its start to its end", Unit: "ms", AtMost: 100, value: func(r *results) (float64, bool) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/imagepull"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/podtemplate"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/servicetype"
 )
@@ -23,6 +24,8 @@ const (
 	serviceTypeAllowed = "servicetype-allowed"
 	projectLimitStamp  = "projectlimit-stamp"
 	projectLimitCount  = "projectlimit-count"
+	podTemplateCreated = "podtemplate-created"
+	podTemplateScaled  = "podtemplate-scaled"
 )
 
 //go:embed testdata/policies.yaml
@@ -40,6 +43,8 @@ func policyStage(podDefaults int) stage {
 			{id: serviceTypeAllowed, name: "servicetype, a service that may be", review: "service", path: servicetype.Path},
 			{id: projectLimitStamp, name: "projectlimit, stamps a namespace", review: "namespace", path: projectlimit.StampPath, edit: stamp},
 			{id: projectLimitCount, name: "projectlimit, counts", review: "namespace-stamped", path: projectlimit.CountPath},
+			{id: podTemplateCreated, name: "podtemplate, Deployment of the notebook pod, 1 matches", review: deploymentCreated, path: podtemplate.Path},
+			{id: podTemplateScaled, name: "podtemplate, the same, scaled", review: deploymentScaled, path: podtemplate.Path},
 		},
 	}
 }

@@ -90,6 +90,8 @@ func someResults() *results {
 			{Case: rolloutInProgress, Title: "a rollout", Server: sallyportName, RatioToFloor: 2.1},
 			{Case: usageOneMatch, Title: "usage", Server: sallyportName, RatioToFloor: 2},
 			{Case: usageOneMatch, Title: "usage", Server: usageName, RatioToFloor: 2.3},
+			{Case: podTemplateCreated, Title: "a policy", Server: policiesName, RatioToFloor: 11},
+			{Case: podTemplateScaled, Title: "a policy", Server: policiesName, RatioToFloor: 3.5},
 		},
 		Volumes: []creation{{Server: volumePatchName, CreatesPerSecond: 400}, {Server: cloudName, CreatesPerSecond: 380}},
 		Listings: []listing{

@@ -90,6 +90,9 @@ func loadReview(name string) (review, error) {
 	if name == volumeReviewName {
 		return loadVolume()
 	}
+	if of, ok := deployments[name]; ok {
+		return loadDeployment(name, of)
+	}
 	if _, large := largePods[name]; large {
 		return loadLarge(name)
 	}
