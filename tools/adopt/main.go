@@ -159,15 +159,11 @@ func fresh(folder, version string) error {
 
 // copied copies a module from the module cache.
 func copied(folder, module string) error {
-	out, err := goCommand(folder, "mod", "download", "-json", module)
+	source, err := downloaded(folder, module)
 	if err != nil {
 		return err
 	}
-	var source struct{ Dir string }
-	if err := json.Unmarshal(out, &source); err != nil {
-		return err
-	}
-	if err := os.CopyFS(folder, os.DirFS(source.Dir)); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(source)); err != nil {
 		return err
 	}
 	return filepath.WalkDir(folder, func(name string, entry os.DirEntry, err error) error {
@@ -176,6 +172,17 @@ func copied(folder, module string) error {
 		}
 		return os.Chmod(name, cmp.Or(map[bool]os.FileMode{true: 0o755}[entry.IsDir()], 0o644))
 	})
+}
+
+// downloaded returns where the module cache has a module: of a version, or of the one that the go.mod of a folder asks for.
+func downloaded(folder, module string) (string, error) {
+	out, err := goCommand(folder, "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var source struct{ Dir string }
+	err = json.Unmarshal(out, &source)
+	return source.Dir, err
 }
 
 // requirements are the versions in the go.mod of a folder, by module.

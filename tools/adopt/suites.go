@@ -20,7 +20,7 @@ import (
 type suite struct {
 	module   string // of which a module proxy has the tests
 	packages []string
-	// files create the server, relative to the module's folder.
+	// files create the server, relative to the module's folder. Without any, the suite runs with the library's requirements alone.
 	files []string
 	// prepare makes what the module lacks. It may be nil.
 	prepare func(folder string) error
@@ -30,11 +30,34 @@ type suite struct {
 var suites = []suite{
 	{module: controllerRuntime, packages: []string{"./pkg/webhook"}, files: []string{"pkg/webhook/server_test.go", "pkg/webhook/webhook_integration_test.go"}},
 	{module: "sigs.k8s.io/jobset@v0.12.0", packages: []string{"./test/integration/webhook"}, files: []string{"test/integration/webhook/suite_test.go"}},
+	{module: "sigs.k8s.io/jobset@v0.12.0", packages: []string{"./test/integration/controller"}},
 	{module: "sigs.k8s.io/kueue@v0.17.0", packages: []string{"./test/integration/singlecluster/webhook/core"}, files: []string{"test/integration/framework/framework.go"}, prepare: kueueDefinitions},
+	{module: "sigs.k8s.io/kueue@v0.17.0", packages: []string{"./test/integration/singlecluster/webhook/jobs"}, files: []string{"test/integration/framework/framework.go"}, prepare: kueueDefinitions},
 }
 
-// kueueDefinitions does what `make kustomize-crd` does there. Their module has no output of it.
+// kueueDefinitions does what `make kustomize-crd dep-crds` does there. Their module has no output of it.
 func kueueDefinitions(folder string) error {
+	for _, jobs := range []struct{ module, from, to string }{
+		{"github.com/kubeflow/mpi-operator", "manifests/base", "mpi-operator"},
+		{"github.com/kubeflow/training-operator", "manifests/base/crds", "training-operator-crds"},
+		{"github.com/kubeflow/trainer/v2", "manifests/base/crds", "kf-trainer-crds"},
+		{"github.com/ray-project/kuberay/ray-operator", "config/crd/bases", "ray-operator-crds"},
+		{"github.com/project-codeflare/appwrapper", "config/crd/bases", "appwrapper-crds"},
+		{"sigs.k8s.io/jobset", "config/components/crd/bases", "jobset-operator"},
+	} {
+		source, err := downloaded(folder, jobs.module)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(folder, "dep-crds", jobs.to)
+		if err := os.CopyFS(to, os.DirFS(filepath.Join(source, filepath.FromSlash(jobs.from)))); err != nil {
+			return err
+		}
+	}
+	// The MPI operator's own definition of MPIJob is the one they use.
+	if err := os.Remove(filepath.Join(folder, "dep-crds", "training-operator-crds", "kubeflow.org_mpijobs.yaml")); err != nil {
+		return err
+	}
 	definitions := filepath.Join(folder, "config", "components", "crd")
 	built, err := kustomized(definitions)
 	if err != nil {
