@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 )
 
 // A document is the answer to those who ask for JSON.
@@ -22,8 +24,8 @@ type document struct {
 	Hidden []string `json:"hidden,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
 	// Problem is set instead of data.
-	Problem *problem `json:"problem,omitempty"`
-	Data    any      `json:"data,omitempty"`
+	Problem *explain.Problem `json:"problem,omitempty"`
+	Data    any              `json:"data,omitempty"`
 }
 
 // asJSON is the frame of a page for those who ask for JSON.

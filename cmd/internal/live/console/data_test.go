@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/clusters"
 )
 
 // document requests a page as JSON.
@@ -112,7 +113,7 @@ func TestClustersAreReadSideBySide(t *testing.T) {
 	began := time.Now()
 	response, body := visitPage(t, o, localRequest(http.MethodGet, "/clusters", nil))
 	has(t, body, "its token is no file", "it was not read within 10s", "127.0.0.1:1", `href="./?cluster=gone"`, ">All clusters</a>")
-	if took := time.Since(began); response.StatusCode != http.StatusOK || took > 2*clusterPatience {
+	if took := time.Since(began); response.StatusCode != http.StatusOK || took > 2*clusters.Patience {
 		t.Errorf("status %d after %s", response.StatusCode, took)
 	}
 	o.Clusters = o.Clusters[:1]

@@ -5,6 +5,7 @@ package console
 import (
 	"fmt"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/sidebyside"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
@@ -35,7 +36,7 @@ func (v *visit) sideBySide(lines []review.Line) (rows []sidebyside.Row, more int
 		v.rows += len(r.Before) + len(r.After)
 	}
 	if v.rows > maxAnswer {
-		return nil, 0, errTooLarge
+		return nil, 0, explain.ErrTooLarge
 	}
 	return rows, more, nil
 }

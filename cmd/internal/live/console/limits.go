@@ -4,15 +4,15 @@ package console
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 )
 
 const (
 	// maxAnswer limits the bytes of a page, and the changes that it holds before they are rendered.
-	maxAnswer = 1 << 20
+	maxAnswer = explain.MaxAnswer
 	// maxObjects limits the objects of a form, and the pods that they make.
 	maxObjects = 50
 	// maxRepeated limits the text of a form that a page repeats.
@@ -34,9 +34,6 @@ const (
 	maxStreams, maxUserStreams = 64, 8
 )
 
-// errTooLarge refuses a page.
-var errTooLarge = fmt.Errorf("the page has more than %d MiB", maxAnswer>>20)
-
 func renderings() *access.Seats { return access.NewSeats(maxRenderings, maxUserRenderings, maxWaiting) }
 func streams() *access.Seats    { return access.NewSeats(maxStreams, maxUserStreams, 0) }
 
@@ -46,11 +43,11 @@ type answer struct {
 	tooLarge bool
 }
 
-// Write fails with errTooLarge beyond the limit.
+// Write fails with explain.ErrTooLarge beyond the limit.
 func (a *answer) Write(data []byte) (int, error) {
 	if a.bytes.Len()+len(data) > maxAnswer {
 		a.tooLarge = true
-		return 0, errTooLarge
+		return 0, explain.ErrTooLarge
 	}
 	return a.bytes.Write(data)
 }

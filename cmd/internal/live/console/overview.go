@@ -5,13 +5,12 @@ package console
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/a-h/templ"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/calls"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/clusters"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
@@ -33,10 +32,10 @@ func showOverview(ctx context.Context, v *visit) (templ.Component, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(found.Checks, func(a, b doctor.Diagnosis) int {
-		return cmp.Compare(slices.Index(statusOrder, a.Status), slices.Index(statusOrder, b.Status))
+		return cmp.Compare(slices.Index(clusters.Order, a.Status), slices.Index(clusters.Order, b.Status))
 	})
 	v.data = found
-	o := &outlook{registered: registered, calls: counted, summary: summary(found, statusOrder)}
+	o := &outlook{registered: registered, calls: counted, summary: clusters.Summary(found)}
 	for _, d := range found.Checks {
 		switch d.Status {
 		case doctor.OK:
@@ -56,9 +55,6 @@ func diagnose(ctx context.Context, v *visit) (*doctor.Report, error) {
 	options.Window = 0 // a page does not wait for further failures
 	return doctor.Run(ctx, v.config, options)
 }
-
-// statusOrder are the outcomes of checks, worst first.
-var statusOrder = []doctor.Status{doctor.Fix, doctor.Unknown, doctor.Note, doctor.OK, doctor.Skipped}
 
 // An outlook is the content of the overview.
 type outlook struct {
@@ -88,26 +84,8 @@ func questions(v *visit) []question {
 	}
 }
 
-// statusWords are the outcomes of checks for people.
-var statusWords = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "to fix", doctor.Unknown: "unknown", doctor.Note: "to look at", doctor.Skipped: "not checked"}
-
 // statusClasses are the styles of outcomes.
 var statusClasses = map[doctor.Status]string{doctor.OK: "ok", doctor.Fix: "fix", doctor.Unknown: "note", doctor.Note: "note", doctor.Skipped: "quiet"}
-
-// summary counts the outcomes.
-func summary(found *doctor.Report, order []doctor.Status) string {
-	counts := map[doctor.Status]int{}
-	for _, d := range found.Checks {
-		counts[d.Status]++
-	}
-	var out []string
-	for _, status := range order {
-		if counts[status] > 0 {
-			out = append(out, fmt.Sprintf("%d %s", counts[status], statusWords[status]))
-		}
-	}
-	return strings.Join(out, ", ")
-}
 
 // explanations are the pages of the documentation about checks other than doctor.md.
 var explanations = map[string]string{
@@ -124,7 +102,7 @@ func checkRows(list []doctor.Diagnosis) [][]cell {
 	var out [][]cell
 	for _, d := range list {
 		out = append(out, []cell{
-			{{text: d.Check, href: report.DocsURI(cmp.Or(explanations[d.Check], "doctor.md"))}}, {badge(statusClasses[d.Status], statusWords[d.Status])},
+			{{text: d.Check, href: report.DocsURI(cmp.Or(explanations[d.Check], "doctor.md"))}}, {badge(statusClasses[d.Status], clusters.Words[d.Status])},
 			{{text: d.Text}, {class: "quiet", text: d.Remedy}},
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
@@ -85,7 +86,7 @@ func (v *visit) workload(ctx context.Context, word, name string) (*manifest.Obje
 		}
 		return object, err
 	}
-	return nil, fmt.Errorf("%w: no kind %q that has pods is known: choose one of the list, or paste the object into the page Try it", errBadInput, manifest.Printable(word))
+	return nil, fmt.Errorf("%w: no kind %q that has pods is known: choose one of the list, or paste the object into the page Try it", explain.ErrBadInput, manifest.Printable(word))
 }
 
 func showPodList(ctx context.Context, v *visit) (templ.Component, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollouts"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -61,7 +62,7 @@ func showRollouts(ctx context.Context, v *visit) (templ.Component, error) {
 func showRollout(ctx context.Context, v *visit, name string) (templ.Component, error) {
 	kind := strings.ToLower(v.FormValue("type"))
 	if !slices.Contains([]string{"", "poddefault", "clusterpoddefault"}, kind) {
-		return nil, fmt.Errorf("%w: the type is %q: choose poddefault or clusterpoddefault", errBadInput, manifest.Printable(kind))
+		return nil, fmt.Errorf("%w: the type is %q: choose poddefault or clusterpoddefault", explain.ErrBadInput, manifest.Printable(kind))
 	}
 	s, err := rollouts.Read(ctx, v.cluster, name, kind == "clusterpoddefault", &v.notes)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/a-h/templ"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/sidebyside"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
@@ -109,7 +110,7 @@ func (v *visit) text() (string, error) {
 		return v.FormValue("manifest"), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errBadInput, err)
+		return "", fmt.Errorf("%w: %w", explain.ErrBadInput, err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	data, err := io.ReadAll(file)
@@ -140,7 +141,7 @@ func (v *visit) given(ctx context.Context) (string, error) {
 		text, err := yaml.JSONToYAML(raw)
 		return string(text), err
 	}
-	return "", fmt.Errorf("%w: the type is %q: choose poddefault or clusterpoddefault", errBadInput, manifest.Printable(v.FormValue("type")))
+	return "", fmt.Errorf("%w: the type is %q: choose poddefault or clusterpoddefault", explain.ErrBadInput, manifest.Printable(v.FormValue("type")))
 }
 
 // try evaluates the text. Problems of the text are not an error.

@@ -10,6 +10,7 @@ import (
 	"github.com/a-h/templ"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/clusters"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollouts"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/inspect"
@@ -38,14 +39,14 @@ func showUpgrade(ctx context.Context, v *visit) (templ.Component, error) {
 	}
 	list = append(list, pods...)
 	slices.SortStableFunc(list, func(a, b assessment) int {
-		return slices.Index(statusOrder, a.Status) - slices.Index(statusOrder, b.Status)
+		return slices.Index(clusters.Order, a.Status) - slices.Index(clusters.Order, b.Status)
 	})
 	v.data = list
 	count := map[doctor.Status]int{}
 	var rows [][]cell
 	for _, a := range list {
 		count[a.Status]++
-		rows = append(rows, []cell{text(a.Check), {badge(statusClasses[a.Status], statusWords[a.Status])}, {{text: a.Text}, {class: "quiet", text: a.Remedy}}})
+		rows = append(rows, []cell{text(a.Check), {badge(statusClasses[a.Status], clusters.Words[a.Status])}, {{text: a.Text}, {class: "quiet", text: a.Remedy}}})
 	}
 	verdict := piece{class: "ok", text: "Yes: every check passed."}
 	switch {

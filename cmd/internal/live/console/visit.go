@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/access"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/early"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/once"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -53,7 +53,7 @@ type visit struct {
 	// namespaces are those that the user can choose.
 	names []string
 	// problem replaces the content.
-	problem *problem
+	problem *explain.Problem
 }
 
 // hide notes that the user may not read something, such as "list clusterpoddefaults", if err says so.
@@ -131,9 +131,6 @@ func (v *visit) connected() string {
 	return ""
 }
 
-// errBadInput is a problem of the request.
-var errBadInput = errors.New("the request is invalid")
-
 // value returns a parameter that is the name of an object or a type. It is empty if the request has
 // none. Names go into paths of the API.
 func (v *visit) value(parameter string) (string, error) {
@@ -142,7 +139,7 @@ func (v *visit) value(parameter string) (string, error) {
 		return "", nil
 	}
 	if problems := content.IsPathSegmentName(value); len(problems) > 0 {
-		return "", fmt.Errorf("%w: %s %q: %s", errBadInput, parameter, manifest.Printable(value), strings.Join(problems, "; "))
+		return "", fmt.Errorf("%w: %s %q: %s", explain.ErrBadInput, parameter, manifest.Printable(value), strings.Join(problems, "; "))
 	}
 	return value, nil
 }
@@ -155,24 +152,24 @@ func (v *visit) open() error {
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return fmt.Errorf("%w: the form has more than %d MiB", errBadInput, large.Limit>>20)
+		return fmt.Errorf("%w: the form has more than %d MiB", explain.ErrBadInput, large.Limit>>20)
 	}
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
-		return fmt.Errorf("%w: %w", errBadInput, err)
+		return fmt.Errorf("%w: %w", explain.ErrBadInput, err)
 	}
 	preset := v.Namespace
 	if name := v.URL.Query().Get("cluster"); name != "" && v.user == "" && len(v.Clusters) > 0 {
 		if v.connected() == "" {
-			return fmt.Errorf("%w: there is no cluster %q in your kubeconfig: choose one of the list", errBadInput, manifest.Printable(name))
+			return fmt.Errorf("%w: there is no cluster %q in your kubeconfig: choose one of the list", explain.ErrBadInput, manifest.Printable(name))
 		}
 		if v.config, preset, err = v.Connect(name); err != nil {
-			return fmt.Errorf("%w: cluster %q: %w", errBadInput, manifest.Printable(name), err)
+			return fmt.Errorf("%w: cluster %q: %w", explain.ErrBadInput, manifest.Printable(name), err)
 		}
 	}
 	namespace := v.chosen()
 	if namespace != "" {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("%w: namespace %q: %s", errBadInput, manifest.Printable(namespace), strings.Join(problems, "; "))
+			return fmt.Errorf("%w: namespace %q: %s", explain.ErrBadInput, manifest.Printable(namespace), strings.Join(problems, "; "))
 		}
 	}
 	v.config = once.Sharing(v.config)
@@ -213,7 +210,7 @@ func (v *visit) content(ctx context.Context) (content templ.Component, status in
 	if err == nil {
 		return content, http.StatusOK
 	}
-	explained := explain(err)
+	explained := explain.Error(err)
 	v.problem, v.data = &explained, nil
 	if explained.Status == http.StatusInternalServerError {
 		slog.ErrorContext(ctx, "a page of the console failed", slog.String("page", v.page.title), slog.Any("error", err))
@@ -254,7 +251,7 @@ func (v *visit) frame(instead error) []byte {
 	}
 	var content templ.Component = templ.NopComponent
 	if instead != nil {
-		v.problem = &problem{Title: "This page cannot be shown", Text: instead.Error(), Help: "Load the page again in a few seconds."}
+		v.problem = &explain.Problem{Title: "This page cannot be shown", Text: instead.Error(), Help: "Load the page again in a few seconds."}
 		content = problemContent(*v.problem)
 	}
 	var out bytes.Buffer
@@ -291,7 +288,7 @@ func (v visit) render(renderings *access.Seats, frame func(*visit, templ.Compone
 	out := &answer{}
 	err = frame(&v, content).Render(ctx, out)
 	if out.tooLarge {
-		explained := explain(errTooLarge)
+		explained := explain.Error(explain.ErrTooLarge)
 		v.problem, v.data = &explained, nil
 		out, status = &answer{}, explained.Status
 		err = frame(&v, problemContent(explained)).Render(ctx, out)
@@ -304,35 +301,6 @@ func (v visit) render(renderings *access.Seats, frame func(*visit, templ.Compone
 		return nil, http.StatusInternalServerError, errors.New("the page cannot be rendered: see the log of the console")
 	}
 	return out.bytes.Bytes(), status, nil
-}
-
-// A problem replaces the content of a page.
-type problem struct {
-	Status int    `json:"status"`
-	Title  string `json:"title"`
-	Text   string `json:"text"`
-	Help   string `json:"help"`
-}
-
-// explain says what an error means for the user, and what to do.
-func explain(err error) problem {
-	text := err.Error()
-	var network net.Error
-	switch {
-	case errors.Is(err, errTooLarge):
-		return problem{http.StatusBadRequest, "This page is too large", text, "Choose one namespace or fewer objects, or use the command line, which has no such limit."}
-	case errors.Is(err, errBadInput):
-		return problem{http.StatusBadRequest, "This page cannot be shown", text, "Correct the address or the form."}
-	case apierrors.IsForbidden(err):
-		return problem{http.StatusForbidden, "You may not read this", text, "Ask an administrator for the right to read it. The console has no rights of its own."}
-	case apierrors.IsUnauthorized(err):
-		return problem{http.StatusForbidden, "You may not read this", text, "Sign in to the cluster again: the API server does not accept the credentials."}
-	case apierrors.IsNotFound(err):
-		return problem{http.StatusNotFound, "There is no such object", text, "It may have been deleted. Check the name and the namespace."}
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network), apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		return problem{http.StatusServiceUnavailable, "The API server does not answer", text, "Load the page again in a few seconds."}
-	}
-	return problem{http.StatusInternalServerError, "This page cannot be shown", text, "Load the page again, and see the log of the console."}
 }
 
 // menuLink returns the relative URL of a page in the menu.

@@ -12,6 +12,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/references"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -27,7 +28,7 @@ func showWho(ctx context.Context, v *visit) (templ.Component, error) {
 		return whoPage(v, nil, false), nil
 	}
 	if !slices.Contains(references.Kinds, kind) {
-		return nil, fmt.Errorf("%w: the kind is %q: choose one of the list", errBadInput, manifest.Printable(kind))
+		return nil, fmt.Errorf("%w: the kind is %q: choose one of the list", explain.ErrBadInput, manifest.Printable(kind))
 	}
 	what := "list PodDefaults of all namespaces. The search is in " + v.cluster.Namespace + ": choose another one"
 	found, err := inAll(v, what, func(namespace string) ([]*injection.Bringer, error) {
