@@ -75,6 +75,7 @@ func TestChainEvaluatesAsTheReleaseDoes(t *testing.T) {
 	pod := "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {tolerations: [{operator: Exists}], containers: [{name: c, image: i}]}}"
 	copied := strings.Replace(crash, "[Object.spec.tolerations{key: 'a'}]", "namespaceObject.metadata.labels", 1)
 	review := "{apiVersion: admissionregistration.k8s.io/v1beta1, kind: MutatingAdmissionPolicy, metadata: {name: old}}"
+	beta := strings.Replace(strings.ReplaceAll(crash, "k8s.io/v1\n", "k8s.io/v1beta1\n"), "[Object.spec.tolerations{key: 'a'}]", "[{'operator': 'Exists'}]", 1)
 	newer := strings.Replace(crash, "[Object.spec.tolerations{key: 'a'}]", "[1].includes(1)", 1)
 	for _, tc := range []struct {
 		name, with, version string
@@ -82,14 +83,16 @@ func TestChainEvaluatesAsTheReleaseDoes(t *testing.T) {
 		says                string
 	}{
 		{"a crash", crash, "1.36.3", exitDenied, "the API server panics"},
-		{"a crash in some patches", crash, "1.36", exitError, "in Kubernetes 1.36.0 to 1.36.4"},
+		{"a crash in some patches", crash, "1.36", exitError, "in Kubernetes 1.34, 1.35.0 to 1.35.7, 1.36.0 to 1.36.4"},
 		{"no crash", crash, "v1.36.5", exitError, "spec.tolerations[0].key: whether"}, // whether its value is valid is not known
-		{"a crash in some release", crash, "", exitError, "note: crash/crash: in Kubernetes 1.36.0 to 1.36.4"},
+		{"a crash in some release", crash, "", exitError, "note: crash/crash: in Kubernetes 1.34, 1.35.0 to 1.35.7, 1.36.0 to 1.36.4"},
 		{"a kind that is not served", crash, "1.35.4", exitError, "MutatingAdmissionPolicy crash: Kubernetes 1.35.4 does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy, which came with 1.36"},
 		{"a defect of the libraries", copied, "1.36.5", exitError, "not in 1.36.5"},
 		{"a function that is too new", newer, "1.37", exitError, "undeclared reference to 'includes'"},
 		{"a release that is too new", "", "1.99", exitError, "what Kubernetes 1.99 does"},
-		{"a policy of another version", review, "1.35", exitError, "MutatingAdmissionPolicy old: objects of admissionregistration.k8s.io/v1beta1 are not evaluated"},
+		{"a policy of another version", review, "1.36", exitError, "MutatingAdmissionPolicy old: objects of admissionregistration.k8s.io/v1beta1 are not evaluated"},
+		{"a policy of the version that is served", beta, "1.35.8", exitOK, "only with --feature-gates=MutatingAdmissionPolicy=true"},
+		{"a crash in an older release", strings.ReplaceAll(crash, "k8s.io/v1\n", "k8s.io/v1beta1\n"), "1.34.4", exitDenied, "the API server panics"},
 		{"no release", "", "latest", exitError, "--kubernetes-version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

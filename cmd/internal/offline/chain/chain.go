@@ -118,7 +118,8 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 	if e.kinds, err = newKinds(r); err != nil {
 		return nil, err
 	}
-	if err := e.objects.Read(r.Objects); err != nil {
+	_, beta := r.Release.Lacks(release.MutatingPolicies)
+	if err := e.objects.Read(r.Objects, beta); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(e.readNamespaces(), r.checkRelease(&e.objects, e.result)); err != nil {

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -120,10 +122,15 @@ type reading struct {
 	errs    []error
 }
 
-// list adds the objects of a resource, which the cluster may lack.
+// list adds the objects of a resource, which the cluster may lack. Clusters of 1.34 and 1.35 may have mutating policies of
+// v1beta1.
 func (r *reading) list(ctx context.Context, resource schema.GroupVersionResource, namespace string) {
 	path := workload.Kind{GroupVersion: resource.GroupVersion().String(), Resource: resource.Resource}.Path(namespace)
 	objects, err := r.cluster.List(ctx, path)
+	if apierrors.IsNotFound(err) && strings.HasPrefix(resource.Resource, "mutatingadmissionpolic") && resource.Version == admissionregistrationv1.SchemeGroupVersion.Version {
+		r.list(ctx, resource.GroupResource().WithVersion(admissionregistrationv1beta1.SchemeGroupVersion.Version), namespace)
+		return
+	}
 	r.take(resource.GroupResource().String(), objects, err)
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/chain"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/release"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -79,5 +80,48 @@ func TestAClusterIsReadWithTheRightsOfTheUserOnARealAPIServer(t *testing.T) {
 	nothing := evaluate(rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}, authenticationv1.UserInfo{})
 	if nothing.ErrUnknown() == nil || !slices.ContainsFunc(nothing.Unknown, func(text string) bool { return strings.Contains(text, "validatingadmissionpolicies") }) {
 		t.Errorf("nothing: %q", nothing.Unknown)
+	}
+}
+
+// TestMutatingPoliciesOfV1beta1AreReadOnARealAPIServer has an API server of its own, which serves them as v1beta1 alone.
+func TestMutatingPoliciesOfV1beta1AreReadOnARealAPIServer(t *testing.T) {
+	flags := []string{"--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"}
+	_, older := release.Version{Minor: lab.KubernetesMinor(t)}.Lacks(release.MutatingPolicies)
+	if !older {
+		const v1 = "admissionregistration.k8s.io/v1/mutatingadmissionpolic"
+		flags = []string{"--runtime-config=admissionregistration.k8s.io/v1beta1=true," + v1 + "ies=false," + v1 + "ybindings=false", "--disable-admission-plugins=MutatingAdmissionPolicy"}
+	}
+	config := betaAPIServer(t, flags...)
+	objects, _, err := manifest.Parse("policies.yaml", []byte(strings.ReplaceAll(mutating("m", label("added", "'x'"), "", ""), "admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := created(t, config, objects); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.New(config, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, nil, strings.ReplaceAll(pod, "team-a", "default"), func(r *chain.Run) { r.Request.Namespace, r.Request.UserInfo.Username = "default", "" })
+	if r.Resources, err = resources.OfCluster(c.Client.Discovery()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ReadCluster(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	r.DryRun = nil // which would decide what is unknown
+	got, err := r.Do(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unknown := strings.Contains(strings.Join(got.Unknown, "\n"), "v1beta1"); unknown == older {
+		t.Errorf("unknown: %q", got.Unknown)
+	}
+	if changed := outcomes(got) == "m: changed"; changed != older {
+		t.Errorf("%s", outcomes(got))
+	}
+	if strings.Contains(strings.Join(got.Notes, "\n"), "feature-gates") {
+		t.Errorf("the cluster serves them, and a note says: %q", got.Notes)
 	}
 }

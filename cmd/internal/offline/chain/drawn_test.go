@@ -107,12 +107,17 @@ func (d drawing) mutation(params, variable bool) string {
 	return "{patchType: ApplyConfiguration, applyConfiguration: {expression: " + quoted(expression) + "}}"
 }
 
-// policy draws a policy for pods of a namespace, its binding, and perhaps its parameter. All have the name of the namespace.
-func (d drawing) policy(namespace string) string {
+// policy draws a policy for pods of a namespace, its binding, and perhaps its parameter. All have the name of the namespace. Mutating
+// policies are of a version.
+func (d drawing) policy(namespace, mutatingVersion string) string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	kind, params, variable := d.one("Validating", "Mutating"), d.IntN(3) == 0, d.IntN(3) == 0
-	add("apiVersion: admissionregistration.k8s.io/v1\nkind: %sAdmissionPolicy\nmetadata: {name: %s}\nspec:", kind, namespace)
+	version := "v1"
+	if kind == "Mutating" {
+		version = mutatingVersion
+	}
+	add("apiVersion: admissionregistration.k8s.io/%s\nkind: %sAdmissionPolicy\nmetadata: {name: %s}\nspec:", version, kind, namespace)
 	operations := d.rarely("[CREATE]", "[CREATE, UPDATE]", "['*']", "[UPDATE]", "[CREATE, CREATE]", "[create]")
 	if kind == "Validating" {
 		operations = d.rarely(operations, "[CREATE, DELETE]")
@@ -150,7 +155,7 @@ func (d drawing) policy(namespace string) string {
 			add("  auditAnnotations: [{key: %s, valueExpression: %s}]", d.rarely("k", "'a b'"), quoted(d.rarely("object.metadata.name", "1", "null", "object.absent")))
 		}
 	}
-	add("---\napiVersion: admissionregistration.k8s.io/v1\nkind: %[1]sAdmissionPolicyBinding\nmetadata: {name: %[2]s}\nspec:\n  policyName: %[2]s", kind, namespace)
+	add("---\napiVersion: admissionregistration.k8s.io/%[3]s\nkind: %[1]sAdmissionPolicyBinding\nmetadata: {name: %[2]s}\nspec:\n  policyName: %[2]s", kind, namespace, version)
 	if params || d.IntN(12) == 0 {
 		add("  paramRef: {%s%s}", d.rarely("name: p", "name: absent", "selector: {matchLabels: {a: b}}", "selector: {}", "name: p, selector: {}"), d.rarely(", parameterNotFoundAction: Deny", ", parameterNotFoundAction: Allow", "", ", namespace: "+namespace+", parameterNotFoundAction: Allow"))
 	}

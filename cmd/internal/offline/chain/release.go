@@ -36,13 +36,21 @@ func (r *Run) readRelease(c *cluster.Cluster) {
 // checkRelease returns an error if the release does not serve a policy, and records what it does differently and cannot be
 // evaluated here.
 func (r *Run) checkRelease(o *objects.Objects, result *Result) error {
+	gate, beta := r.Release.Lacks(release.MutatingPolicies)
 	for _, o := range r.Objects {
-		if gvk := o.GVK(); gvk.Group == admissionregistrationv1.GroupName && gvk.Version != admissionregistrationv1.SchemeGroupVersion.Version {
+		gvk := o.GVK()
+		switch {
+		case gvk.Group != admissionregistrationv1.GroupName || gvk.Version == admissionregistrationv1.SchemeGroupVersion.Version:
+		case !beta || !objects.IsBeta(o):
 			result.Unknown = append(result.Unknown, fmt.Sprintf("%s %s: objects of %s are not evaluated: write it as v1", gvk.Kind, o.Name, gvk.GroupVersion()))
+		case r.FromFiles: // a cluster serves what is in it
+			result.note(fmt.Sprintf("Kubernetes %s serves mutating policies of v1beta1 only with --feature-gates=MutatingAdmissionPolicy=true and --runtime-config=%s=true", r.Release, gvk.GroupVersion()))
 		}
 	}
-	if gate, lacks := r.Release.Lacks(release.MutatingPolicies); lacks && len(o.MutatingPolicies) > 0 {
-		p := o.MutatingPolicies[0]
+	for _, p := range r.Objects {
+		if !beta || p.GVK() != admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy") {
+			continue
+		}
 		return p.ErrorAt("", fmt.Sprintf("%s: Kubernetes %s does not serve %s, which came with 1.%d", p.Title(), r.Release, gate.What, gate.Since))
 	}
 	if gate, lacks := r.Release.Lacks(release.StaticPolicies); lacks && o.HasStaticPolicies() {

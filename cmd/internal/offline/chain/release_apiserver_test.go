@@ -32,7 +32,7 @@ func at(path, value string) string {
 // TestPoliciesAreEvaluatedAsTheReleaseDoesOnARealAPIServer has expressions with which releases differ. It compares the chain
 // for the release of the API server with that.
 func TestPoliciesAreEvaluatedAsTheReleaseDoesOnARealAPIServer(t *testing.T) {
-	config := lab.APIServer(t)
+	config, mutatingVersion := mutatingAPIServer(t)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +70,9 @@ func TestPoliciesAreEvaluatedAsTheReleaseDoesOnARealAPIServer(t *testing.T) {
 			inNamespace := strings.Replace(onPods, "matchConstraints: {", "matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+namespace+"}}, ", 1)
 			inNamespace = strings.Replace(inNamespace, "operations: ['*']", "operations: [CREATE]", 1)
 			text := strings.ReplaceAll(tc.policy, onPods, inNamespace)
+			if strings.Contains(text, "MutatingAdmissionPolicy") {
+				text = strings.ReplaceAll(text, "admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/"+mutatingVersion)
+			}
 			for _, name := range []string{"m", "v"} {
 				text = strings.ReplaceAll(strings.ReplaceAll(text, "metadata: {name: "+name+"}", "metadata: {name: "+name+"-"+namespace+"}"), "policyName: "+name, "policyName: "+name+"-"+namespace)
 			}

@@ -15,11 +15,14 @@ import (
 // Defect is a known defect of evaluation.
 type Defect struct {
 	ID, What, Link string
-	// Minor is the release that has it, in the patches From to To.
-	Minor, From, To int
+	// Ranges are the releases that have it.
+	Ranges []Range
 	// Found reports whether the expression of a JSONPatch meets it. The tree has its macros expanded, and may be nil.
 	Found func(ast.Expr) Presence
 }
+
+// Range is a minor release up to a patch.
+type Range struct{ Minor, Patch int }
 
 // The defects that rules and evaluations ask for. Both were seen on API servers of these releases.
 const (
@@ -36,9 +39,9 @@ const notFixed = math.MaxInt
 func Defects() []Defect {
 	return []Defect{
 		{ID: ObjectList, What: "a JSONPatch whose value is a list or map of Object literals crashes the request: the API server panics, and failurePolicy Ignore does not help",
-			Link: "kubernetes/kubernetes#139032, #142181, #140557", Minor: 36, From: 0, To: 4, Found: objectValues},
+			Link: "kubernetes/kubernetes#139032, #142181, #140557", Ranges: []Range{{34, notFixed}, {35, 7}, {36, 4}}, Found: objectValues},
 		{ID: CopiedValue, What: "a JSONPatch whose value is a whole list or map of params, namespaceObject or request fails, as a type that cannot be converted",
-			Link: "k8s.io/apiserver v0.37, pkg/cel/common", Minor: 37, From: 0, To: notFixed, Found: copiedValues},
+			Link: "k8s.io/apiserver v0.37, pkg/cel/common", Ranges: []Range{{37, notFixed}}, Found: copiedValues},
 	}
 }
 
@@ -48,25 +51,29 @@ func Find(id string) Defect {
 	return all[slices.IndexFunc(all, func(d Defect) bool { return d.ID == id })]
 }
 
-// Releases names the releases that have the defect: "1.36.0 to 1.36.4".
+// Releases names the releases that have the defect: "1.34, 1.36.0 to 1.36.4".
 func (d Defect) Releases() string {
-	if d.To == notFixed {
-		return fmt.Sprintf("1.%d", d.Minor)
+	out := make([]string, len(d.Ranges))
+	for i, r := range d.Ranges {
+		if out[i] = fmt.Sprintf("1.%d", r.Minor); r.Patch != notFixed {
+			out[i] = fmt.Sprintf("1.%d.0 to 1.%d.%d", r.Minor, r.Minor, r.Patch)
+		}
 	}
-	return fmt.Sprintf("1.%d.%d to 1.%d.%d", d.Minor, d.From, d.Minor, d.To)
+	return strings.Join(out, ", ")
 }
 
 // In reports whether a release has the defect: Possible for an unknown patch or version.
 func (d Defect) In(v Version) Presence {
+	i := slices.IndexFunc(d.Ranges, func(r Range) bool { return r.Minor == v.Minor })
 	switch {
-	case v.Known() && v.Minor != d.Minor:
+	case !v.Known():
+		return Possible
+	case i < 0 || v.Patch > d.Ranges[i].Patch:
 		return Absent
-	case v.Known() && (v.Patch >= d.From && v.Patch <= d.To || d.From == 0 && d.To == notFixed):
-		return Certain
-	case !v.Known() || v.Patch < 0:
+	case v.Patch < 0 && d.Ranges[i].Patch != notFixed:
 		return Possible
 	}
-	return Absent
+	return Certain
 }
 
 // Presence is how certain it is that something is there.

@@ -55,7 +55,7 @@ func TestDefectsAreFoundWhereTheyAreMet(t *testing.T) {
 func TestADefectIsInTheReleasesThatHaveIt(t *testing.T) {
 	for text, want := range map[string][2]release.Presence{
 		"": {release.Possible, release.Possible}, "1.36": {release.Possible, release.Absent}, "1.36.4": {release.Certain, release.Absent}, "v1.36.5": {release.Absent, release.Absent},
-		"1.37": {release.Absent, release.Certain}, "v1.37.2-eks-1": {release.Absent, release.Certain}, "1.35.4": {release.Absent, release.Absent}, "1.38": {release.Absent, release.Absent},
+		"1.37": {release.Absent, release.Certain}, "v1.37.2-eks-1": {release.Absent, release.Certain}, "1.35": {release.Possible, release.Absent}, "1.35.7": {release.Certain, release.Absent}, "1.35.8": {release.Absent, release.Absent}, "1.34": {release.Certain, release.Absent}, "1.34.13": {release.Certain, release.Absent}, "1.38": {release.Absent, release.Absent},
 	} {
 		var v release.Version
 		if text != "" {

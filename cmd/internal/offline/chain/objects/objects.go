@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/policyfields"
@@ -33,8 +34,19 @@ type Entry[T any] struct {
 	Value *T
 }
 
-// Read decodes the objects. Kinds that decide nothing are left out. The error reports all problems.
-func (o *Objects) Read(all []*manifest.Object) error {
+// Read decodes the objects. Kinds that decide nothing are left out. With beta, mutating policies are read as v1beta1 too, which has the
+// fields of v1. The error reports all problems.
+func (o *Objects) Read(all []*manifest.Object, beta bool) error {
+	if beta {
+		all = slices.Clone(all)
+		for i, object := range all {
+			if IsBeta(object) {
+				as := *object
+				as.APIVersion = admissionregistrationv1.SchemeGroupVersion.String()
+				all[i] = &as
+			}
+		}
+	}
 	if err := o.decode(all); err != nil {
 		return err
 	}
@@ -81,6 +93,12 @@ func (o *Objects) decode(all []*manifest.Object) error {
 			return nil
 		}),
 	)
+}
+
+// IsBeta reports whether an object is a mutating policy, or its binding, of v1beta1.
+func IsBeta(o *manifest.Object) bool {
+	gvk := o.GVK()
+	return gvk.GroupVersion() == admissionregistrationv1beta1.SchemeGroupVersion && (gvk.Kind == "MutatingAdmissionPolicy" || gvk.Kind == "MutatingAdmissionPolicyBinding")
 }
 
 // take decodes the objects of kind T, and prepares each.

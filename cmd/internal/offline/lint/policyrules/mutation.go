@@ -44,7 +44,7 @@ func (p *Policy) handles(operation admissionregistrationv1.OperationType) bool {
 func releaseDefect() Rule {
 	return Rule{
 		ID: "policy-release", Levels: []Level{Error, Warning}, Source: "kubernetes/kubernetes#139032, #142181; KEP-3962, KEP-5793",
-		What: "The cluster's release serves the policy's kind, and none of its known defects is met: in 1.36.0 to 1.36.4, a JSONPatch whose value is a list or map of Object literals; in 1.37, one whose value is a whole list or map of params, namespaceObject or request.",
+		What: "The cluster's release serves the policy's kind, and none of its known defects is met: in 1.34, 1.35.0 to 1.35.7, 1.36.0 to 1.36.4, a JSONPatch whose value is a list or map of Object literals; in 1.37, one whose value is a whole list or map of params, namespaceObject or request.",
 		Why:  "The API server refuses the policy, or fails or panics while it evaluates it; failurePolicy Ignore does not help against a panic.",
 		Fix:  "Write the list as maps, {\"name\": …} instead of Object.spec…{name: …}, which all releases accept, name the values of a map, {\"k\": params.data.k}, and copy a list by .map(x, x), or use an ApplyConfiguration; or upgrade. --kubernetes-version names the release.",
 		check: func(c *checker) {
