@@ -127,6 +127,7 @@ func TestCachesOnARealAPIServer(t *testing.T) {
 		{"with the rights that are printed", testRightsOfCache},
 		{"of a server that is restarted", testRestart},
 		{"for handlers and controllers", testOneCopy},
+		{"with the index of a controller", testIndexOfAController},
 		{"without what nobody asks for", testCachedFields},
 	} {
 		t.Run(of.name, func(t *testing.T) { of.test(t, config) })
@@ -392,5 +393,36 @@ func testCachedFields(t *testing.T, config *rest.Config) {
 	}
 	if len(list.Items) != 1 || list.Items[0].Name != "first" || list.Items[0].ManagedFields != nil {
 		t.Errorf("the books are %+v", list.Items)
+	}
+}
+
+// An index that a controller adds to its manager needs no second declaration.
+func testIndexOfAController(t *testing.T, config *rest.Config) {
+	c := bookClient(t, config)
+	if err := c.Create(t.Context(), book("first", "1")); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan sallyport.Environment, 1)
+	app, err := sallyport.New("keeper", sallyport.WithScheme(bookScheme()), sallyport.WithCache(&Book{}),
+		sallyport.WithController("lender", func(m manager.Manager) error {
+			return m.GetFieldIndexer().IndexField(t.Context(), &Book{}, "isbn", func(object client.Object) []string { return []string{object.(*Book).Spec.ISBN} })
+		}),
+		sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
+			read <- env
+			return sallyport.Component{Name: "shelf"}, nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, probes := settingsAlone(t, app, config, io.Discard)
+	settings.LeaderElection.LeaderElect = false
+	run(t, app, settings)
+	awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
+	env := <-read
+	if err := firstByISBN(t.Context(), env.Cache); err != nil {
+		t.Error(err)
+	}
+	if err := env.Cache.List(t.Context(), &BookList{}, client.MatchingFields{"title": "a"}); err == nil || !strings.Contains(err.Error(), `no index "title", but ["isbn"]`) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -44,6 +44,7 @@ type filled struct {
 	informer cache.Informer // nil until the kind is served
 
 	mu     sync.Mutex
+	found  map[string]client.IndexerFunc // the indexes that controllers have added
 	synced bool
 	reason error // why it is not synced yet; nil for the first list
 }
@@ -114,26 +115,72 @@ func (f *Filling) Fill(ctx context.Context, from cache.Cache) {
 	}
 }
 
-// Reader reads what is declared.
+// Reader reads what is declared, also by the indexes that controllers have added until now.
 func (f *Filling) Reader() (client.Reader, error) {
 	var kinds []Kind
 	for _, kind := range f.kinds {
-		kinds = append(kinds, kind.Kind)
+		kinds = append(kinds, kind.withFound())
 	}
 	return NewReader(f.scheme, kinds, f.from)
+}
+
+func (k *filled) withFound() Kind {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := maps.Clone(k.found)
+	if all == nil {
+		return k.Kind
+	}
+	maps.Copy(all, k.Indexes)
+	kind := k.Kind
+	kind.Indexes = all
+	return kind
+}
+
+// Indexer returns the manager's indexer, which notes the indexes that controllers add.
+func (f *Filling) Indexer(indexer client.FieldIndexer) client.FieldIndexer { return noting{indexer, f} }
+
+type noting struct {
+	client.FieldIndexer
+	filling *Filling
+}
+
+// IndexField implements [client.FieldIndexer].
+func (n noting) IndexField(ctx context.Context, object client.Object, name string, values client.IndexerFunc) error {
+	if err := n.FieldIndexer.IndexField(ctx, object, name, values); err != nil {
+		return err
+	}
+	if kind := n.filling.kindOf(object); kind != nil {
+		kind.mu.Lock()
+		defer kind.mu.Unlock()
+		if kind.found == nil {
+			kind.found = map[string]client.IndexerFunc{}
+		}
+		kind.found[name] = values
+	}
+	return nil
+}
+
+// kindOf returns what is declared of an object's kind and form, or nil.
+func (f *Filling) kindOf(object runtime.Object) *filled {
+	gvk, err := apiutil.GVKForObject(object, f.scheme)
+	i := slices.IndexFunc(f.kinds, func(k *filled) bool { return k.gvk == gvk && form(k.Object) == form(object) })
+	if err != nil || i < 0 {
+		return nil
+	}
+	return f.kinds[i]
 }
 
 // newInformer is the one that controller-runtime's caches make, which tells why it cannot list.
 func (f *Filling) newInformer(source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	informer := toolscache.NewSharedIndexInformer(source, object, resync, indexers)
-	gvk, err := apiutil.GVKForObject(object, f.scheme)
-	i := slices.IndexFunc(f.kinds, func(k *filled) bool { return k.gvk == gvk && form(k.Object) == form(object) })
-	if err != nil || i < 0 {
+	kind := f.kindOf(object)
+	if kind == nil {
 		return informer
 	}
-	handler := func(ctx context.Context, r *toolscache.Reflector, err error) { f.failed(ctx, f.kinds[i], r, err) }
+	handler := func(ctx context.Context, r *toolscache.Reflector, err error) { f.failed(ctx, kind, r, err) }
 	if err := informer.SetWatchErrorHandlerWithContext(handler); err != nil { // only one that runs refuses it
-		f.logger.Error("the cache cannot tell why it is not filled", "kind", describe(gvk), "error", err)
+		f.logger.Error("the cache cannot tell why it is not filled", "kind", describe(kind.gvk), "error", err)
 	}
 	return informer
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -57,7 +58,7 @@ type Manager struct {
 
 // New returns a manager without controllers. The first one's logger is that of all
 // controllers of the process that are not given one.
-func New(client *rest.Config, o Options) (*Manager, error) {
+func New(config *rest.Config, o Options) (*Manager, error) {
 	log := logr.FromSlogHandler(hosting.Quiet{Handler: o.Logger.Handler()})
 	controllerlog.SetLogger(log)
 	made := &Manager{live: map[string]healthz.Checker{}, ready: map[string]healthz.Checker{}}
@@ -96,7 +97,7 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 	if options, err = changed(options, o.Changes); err != nil {
 		return nil, err
 	}
-	made.Manager, err = manager.New(client, options)
+	made.Manager, err = manager.New(config, options)
 	if err != nil || made.Filling == nil {
 		return made, err
 	}
@@ -106,6 +107,14 @@ func New(client *rest.Config, o Options) (*Manager, error) {
 		err = errors.Join(err, made.AddReadyzCheck("cache", func(*http.Request) error { return made.Filling.Ready() }))
 	}
 	return made, err
+}
+
+// GetFieldIndexer returns the manager's indexer. Handlers read by the indexes that controllers add to it.
+func (m *Manager) GetFieldIndexer() client.FieldIndexer {
+	if m.Filling == nil {
+		return m.Manager.GetFieldIndexer()
+	}
+	return m.Filling.Indexer(m.Manager.GetFieldIndexer())
 }
 
 // AddHealthzCheck adds a check to /livez.
