@@ -149,7 +149,7 @@ var (
 	fullPlan = schedule{
 		Judge: true, Rounds: 9, Window: 500 * time.Millisecond, WarmUp: 300 * time.Millisecond,
 		Many: 10_000, Fresh: [2]int{100, 1000}, Starts: 3, Datasets: 5000, Claims: 20_000, CreateTurns: 3, Creates: 400, Burst: 1028, Arrivals: 10 * time.Second, Idle: 10 * time.Second, Listed: 5000, ListTurns: 3, ColdStarts: 21, Peers: []int{100, 1000},
-		Scale: scale{Namespaces: 2000, PodDefaults: 100_000, ClusterPodDefaults: 1000, Pods: 150_000}, Leads: 2 * time.Minute, Changes: 100, Reads: 20 * time.Second,
+		Scale: scaleOf(100_000), Leads: 2 * time.Minute, Changes: 100, Reads: 20 * time.Second,
 	}
 	quickPlan = schedule{
 		Rounds: 2, Window: 15 * time.Millisecond, WarmUp: 10 * time.Millisecond,
@@ -166,6 +166,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	capture := flags.Bool("capture", false, "record the reviews in cmd/test/bench/testdata anew, and end")
 	binary := flags.String("sallyport", "", "the sallyport binary to measure; built from ./cmd/sallyport if empty")
 	only := flags.String("only", "", "measure and judge one part alone: "+strings.Join(parts, ", "))
+	large := flags.Int("poddefaults", 0, "with -only scale: the `number` of PodDefaults; all else of the cluster is in proportion, and limits are not judged")
 	from := flags.String("from", "", "measure nothing: print the tables of a file that a run has written")
 	out := flags.String("out", defaultOut(time.Now()), "the file that gets the results as JSON; empty for none")
 	comparing := flags.Bool("compare", false, "measure nothing: compare the files of two runs, OLD and NEW, and fail if a row got worse")
@@ -174,6 +175,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if *only != "" && !slices.Contains(parts, *only) {
 		return fmt.Errorf("-only %q: there are %s", *only, strings.Join(parts, ", "))
+	}
+	if *large != 0 && (*only != partScale || *large < 100) {
+		return fmt.Errorf("-poddefaults %d: choose at least 100, together with -only scale", *large)
 	}
 	if *comparing {
 		if flags.NArg() != 2 {
@@ -199,6 +203,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	p := fullPlan
 	if *quick {
 		p = quickPlan
+	}
+	if *large != 0 {
+		p.Judge, p.Scale = false, scaleOf(*large)
 	}
 	p.Only = *only
 	results, err := runPlan(ctx, p, *binary, progress)

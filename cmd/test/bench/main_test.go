@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,14 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+func TestOnlyALargeClusterHasASize(t *testing.T) {
+	for _, args := range [][]string{{"-poddefaults", "1000"}, {"-poddefaults", "10", "-only", "scale"}, {"-poddefaults", "-1", "-only", "scale"}} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "-only scale") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
 }
 
 // The quick run starts the API server and all servers, checks their answers and

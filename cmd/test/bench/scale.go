@@ -38,6 +38,11 @@ type scale struct {
 	Pods               int `json:"pods"`
 }
 
+// scaleOf is the cluster with so many PodDefaults: 50 in a namespace, which has 75 pods.
+func scaleOf(podDefaults int) scale {
+	return scale{Namespaces: podDefaults / 50, PodDefaults: podDefaults, ClusterPodDefaults: podDefaults / 100, Pods: podDefaults / 2 * 3}
+}
+
 // scaled is what was measured with them.
 type scaled struct {
 	scale

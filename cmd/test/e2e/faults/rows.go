@@ -49,6 +49,7 @@ var rows = []row{
 	{"hostile-merge", "pods and PodDefaults that would become gigabytes, while another namespace creates pods, 256 MiB of memory", nothing, 1, 1, hostileMerge},
 	{"tenant-flood", "expensive pods of one namespace, ten at a time, while another creates pods", nothing, 1, 0, tenantFlood},
 	{"slow-bodies", "16 bodies of 8 MiB that stall, to a server of 256 MiB", nothing, 1, 1, slowBodies},
+	{"creates", "1,000 creates/s offered for 5 minutes, 3 replicas", nothing, 1, 0, manyCreates},
 	{"day", "24 hours in half an hour: namespaces, PodDefaults, configurations, leaders and certificates come and go", nothing, 48, 0, day},
 	{"connections", "12,000 connections to the port of metrics, 4,090 bodies that trickle, to a server of 256 MiB", nothing, 1, 0, connections},
 }
