@@ -18,6 +18,13 @@ import (
 // With this one it is a twentieth.
 const spareHeap = 32 << 20
 
+// mostSpare is the most growth of a heap that is not so large that collections would take too much. With 100,000
+// PodDefaults a leader has 260 MiB that live, and by default would take as much again before it collects.
+const (
+	mostSpare    = 128 << 20
+	leastPercent = 50
+)
+
 // settled is how long after its start a server returns startup memory to the system. An idle
 // server runs no garbage collection, so the memory would stay allocated for long.
 const settled = 10 * time.Second
@@ -25,8 +32,8 @@ const settled = 10 * time.Second
 // Manage limits the memory of the process to its container's and spaces its garbage collections
 // for a webhook server, until stop is called. GOMEMLIMIT and GOGC take precedence.
 //
-// Between collections, the heap may grow to twice the live heap, and by at least spareHeap. The
-// memory limit always holds: the runtime collects earlier if it has to.
+// Between collections, the heap may grow to twice the live heap, but by at least spareHeap and at most mostSpare or
+// half of the live heap, whichever is more. The memory limit always holds: the runtime collects earlier if it has to.
 func Manage() (stop func()) {
 	limit()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -76,5 +83,5 @@ func (t *heapTuner) tune() {
 
 // heapPercent returns the value of GOGC for a live heap in bytes.
 func heapPercent(live uint64) int {
-	return max(100, int(spareHeap*100/live))
+	return max(leastPercent, int(min(max(live, spareHeap), mostSpare)*100/live))
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -64,7 +65,7 @@ func claims(spec []byte) []claim {
 	}
 	out := make([]claim, 0, len(said))
 	for _, place := range slices.Sorted(maps.Keys(said)) {
-		out = append(out, claim{place, said[place]})
+		out = append(out, claim{unique.Make(place).Value(), said[place]}) // many objects share it
 	}
 	return out
 }
