@@ -267,6 +267,18 @@ func TestTheControlPlaneIsBuiltOnce(t *testing.T) {
 	}
 }
 
+func TestTheNightlyComparesPoliciesOnOlderReleases(t *testing.T) {
+	tr, s, _ := scripted(t, miniature(t), map[string]string{"SALLYPORT_BROWSER": "/bin/sh"})
+	s.fails, s.says = "TestRecordSeesChanges", map[string]string{"go env CC": "sh", "-kubernetes 1.36 etcd kube-apiserver kubectl": "/older"}
+	if err := tr.nightly(); err == nil {
+		t.Fatal("what comes after older releases failed, and all passed")
+	}
+	i := s.index("-run WhatLintAndChainAccept")
+	if i < 0 || !slices.Contains(s.ran[i].Env, "KUBEBUILDER_ASSETS=/older") {
+		t.Errorf("policies are not compared with 1.36:\n%s", strings.Join(s.lines, "\n"))
+	}
+}
+
 func TestStagesStopAtTheFirstThatFails(t *testing.T) {
 	top := miniature(t)
 	for _, c := range []struct{ fails, ran, not string }{
