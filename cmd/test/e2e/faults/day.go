@@ -254,7 +254,7 @@ func (c *cluster) takeLeases(ctx context.Context) error {
 				return err
 			}
 			now := metav1.NowMicro()
-			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.AcquireTime, lease.Spec.RenewTime = new("somebody-else"), new(int32(1)), &now, &now
+			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.AcquireTime, lease.Spec.RenewTime = new("another-client"), new(int32(1)), &now, &now
 			_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 			return err
 		}); err != nil {
