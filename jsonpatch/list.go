@@ -55,16 +55,16 @@ func (d *differ) list(p *plan, key string, before, after reflect.Value) bool {
 	return false
 }
 
-// mostInPlace is the number of elements up to which [sameNames] compares each with all others.
-const mostInPlace = 16
+// maxInPlace is the number of elements up to which [sameNames] compares each with all others.
+const maxInPlace = 16
 
 // sameNames reports whether two short lists of the same length have the same elements in the same
 // order: each has a name that no other has.
 func sameNames(elem *plan, key string, before, after reflect.Value) bool {
-	if before.Len() > mostInPlace {
+	if before.Len() > maxInPlace {
 		return false
 	}
-	var names [mostInPlace]string
+	var names [maxInPlace]string
 	for i := range before.Len() {
 		was, okBefore := nameOf(elem, before.Index(i), key)
 		is, okAfter := nameOf(elem, after.Index(i), key)

@@ -16,7 +16,7 @@ import (
 // Timeouts of a starting server. It waits for what it needs instead of exiting: the kubelet's
 // crash-loop back-off would delay it by up to five minutes after the cause is gone.
 const (
-	firstWait, longestWait = 250 * time.Millisecond, 5 * time.Second
+	firstWait, maxWait = 250 * time.Millisecond, 5 * time.Second
 	// portPatience is for an address in use. On the host network, the previous process is about
 	// to end. If another program uses the address, it is a misconfiguration.
 	portPatience = 30 * time.Second
@@ -25,7 +25,7 @@ const (
 // WaitFor retries until try succeeds, returns an error that retrying does not fix, or ctx ends.
 // It logs what it waits for.
 func WaitFor(ctx context.Context, logger *slog.Logger, what string, mends func(error) bool, try func(context.Context) error) error {
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil || !mends(err) {
 			return err

@@ -47,13 +47,13 @@ func Await(ctx context.Context, limit time.Duration, what string, condition func
 			return nil
 		case errors.As(err, &final):
 			return fmt.Errorf("waited in vain for %s: %w", what, err)
-		case !Sleep(ctx, min(max(firstPause, time.Since(began)/10), longestPause)):
+		case !Sleep(ctx, min(max(firstPause, time.Since(began)/10), maxPause)):
 			return fmt.Errorf("waited %s in vain for %s; last: %w", limit, what, err)
 		}
 	}
 }
 
-const firstPause, longestPause = 20 * time.Millisecond, 500 * time.Millisecond
+const firstPause, maxPause = 20 * time.Millisecond, 500 * time.Millisecond
 
 // Final is an error after which a condition is not asked again.
 func Final(err error) error { return &finalError{err} }

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// mostExported is how many names the library may export. It only shrinks.
-const mostExported = "292"
+// maxExported is how many names the library may export. It only shrinks.
+const maxExported = "292"
 
 // product are the packages of the commands.
 const product = module + "/cmd/internal"
@@ -81,7 +81,7 @@ func (t *tree) verify() error {
 		name string
 		args []string
 	}{
-		{"exported identifiers", []string{"./exported", "-most", mostExported, t.top}},
+		{"exported identifiers", []string{"./exported", "-most", maxExported, t.top}},
 		{"budgets", []string{"./budgets", "budgets/exceptions.yaml", t.top}},
 		{"the stable core", []string{"./compatibility", t.top}},
 	} {
@@ -131,8 +131,8 @@ func (t *tree) recordAPI() error {
 
 // Subjects of commits have a length that logs and mails show whole. Those up to subjectsSince are as they are.
 const (
-	longestSubject = 72
-	subjectsSince  = "2165dcb1512efcdb895bfe48b3c7eb63cf3e9786"
+	maxSubject    = 72
+	subjectsSince = "2165dcb1512efcdb895bfe48b3c7eb63cf3e9786"
 )
 
 // commits checks the subjects of commits. A checkout without history, or with too little of it, has nothing to
@@ -159,8 +159,8 @@ func faultOfSubject(subject string) string {
 	switch n := utf8.RuneCountInString(subject); {
 	case strings.TrimSpace(subject) == "":
 		return "no subject"
-	case n > longestSubject:
-		return fmt.Sprintf("the subject has %d characters, at most %d are wanted", n, longestSubject)
+	case n > maxSubject:
+		return fmt.Sprintf("the subject has %d characters, at most %d are wanted", n, maxSubject)
 	case strings.HasSuffix(subject, "."):
 		return "the subject ends with a period"
 	case strings.HasPrefix(subject, "fixup! ") || strings.HasPrefix(subject, "squash! "):

@@ -87,7 +87,7 @@ func drawLarge(t *rapid.T) (pod []byte, objects []*kubeflowv1alpha1.PodDefault) 
 // TestWhatAPodGetsIsBoundedWhateverIsDrawn checks that no pod and no PodDefaults within
 // the API server's limits make a review too expensive. The answer is small. It is
 // either a patch that leaves nothing to do or a denial that names a PodDefault, and it
-// allocates at most [mostAllocated].
+// allocates at most [maxAllocated].
 //
 // Cases are large, so there are few: a two-hundredth of -rapid.checks, but at least
 // five.
@@ -109,7 +109,7 @@ func TestWhatAPodGetsIsBoundedWhateverIsDrawn(t *testing.T) {
 		d := large.Example(seed)
 		index := indexOf(d.objects...)
 		var resp *admission.Response
-		if took := allocated(func() { resp = handleFrom(t, d.pod, index) }); took > mostAllocated {
+		if took := allocated(func() { resp = handleFrom(t, d.pod, index) }); took > maxAllocated {
 			t.Errorf("case %d: %d bytes allocated for %d bytes of pod", seed, took, len(d.pod))
 		}
 		if size := len(resp.Patch.AppendJSON(nil)); size > meta.MaxPod+meta.MaxPod/2 {

@@ -334,8 +334,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// mostAllocated limits the bytes that one review allocates.
-const mostAllocated = 96 << 20
+// maxAllocated limits the bytes that one review allocates.
+const maxAllocated = 96 << 20
 
 // TestHostilePodsAreDeniedBeforeTheyCost sends cases that used to take seconds or
 // gigabytes. It only logs the time, but allocations are deterministic.
@@ -348,7 +348,7 @@ func TestHostilePodsAreDeniedBeforeTheyCost(t *testing.T) {
 			start := time.Now()
 			took := allocated(func() { resp = handleFrom(t, raw, index) })
 			t.Logf("%d KB of pod: %s, %d KB allocated", len(raw)>>10, time.Since(start).Round(time.Millisecond), took>>10)
-			if took > mostAllocated {
+			if took > maxAllocated {
 				t.Errorf("%d bytes allocated", took)
 			}
 			if size := len(resp.Patch.AppendJSON(nil)); size > meta.MaxPod+meta.MaxPod/2 {

@@ -18,10 +18,10 @@ import (
 // With this one it is a twentieth.
 const spareHeap = 32 << 20
 
-// mostSpare is the most growth of a heap that is not so large that collections would take too much. With 100,000
+// maxSpare is the most growth of a heap that is not so large that collections would take too much. With 100,000
 // PodDefaults a leader has 260 MiB that live, and by default would take as much again before it collects.
 const (
-	mostSpare    = 128 << 20
+	maxSpare     = 128 << 20
 	leastPercent = 50
 )
 
@@ -32,7 +32,7 @@ const settled = 10 * time.Second
 // Manage limits the memory of the process to its container's and spaces its garbage collections
 // for a webhook server, until stop is called. GOMEMLIMIT and GOGC take precedence.
 //
-// Between collections, the heap may grow to twice the live heap, but by at least spareHeap and at most mostSpare or
+// Between collections, the heap may grow to twice the live heap, but by at least spareHeap and at most maxSpare or
 // half of the live heap, whichever is more. The memory limit always holds: the runtime collects earlier if it has to.
 func Manage() (stop func()) {
 	limit()
@@ -83,5 +83,5 @@ func (t *heapTuner) tune() {
 
 // heapPercent returns the value of GOGC for a live heap in bytes.
 func heapPercent(live uint64) int {
-	return max(leastPercent, int(min(max(live, spareHeap), mostSpare)*100/live))
+	return max(leastPercent, int(min(max(live, spareHeap), maxSpare)*100/live))
 }

@@ -17,8 +17,8 @@ import (
 
 // Limits for one review. The status reports the rest.
 const (
-	mostCompared = 1000
-	mostTold     = 3
+	maxCompared = 1000
+	maxTold     = 3
 )
 
 // disagreements warns of other objects that conflict on pods which both select.
@@ -31,14 +31,14 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 		return nil
 	}
 	for i, other := range h.neighbours.Neighbours(req.Namespace) {
-		if i == mostCompared || len(warnings) >= mostTold || ctx.Err() != nil {
+		if i == maxCompared || len(warnings) >= maxTold || ctx.Err() != nil {
 			break
 		}
 		if other.String() == object.String() {
 			continue
 		}
 		if places := compare.OfPlans(object, other); len(places) > 0 {
-			warnings = append(warnings, compare.Disagreement(object, other, places, mostTold))
+			warnings = append(warnings, compare.Disagreement(object, other, places, maxTold))
 		}
 		warnings = append(warnings, compare.SelectedInTurn(object, other)...)
 	}

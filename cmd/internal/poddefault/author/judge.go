@@ -70,8 +70,8 @@ func unmarshal(raw []byte, into any) error {
 // Limits that no real selector reaches. Every created pod is matched against each
 // selector.
 const (
-	mostRequirements = 64
-	mostValues       = 1024
+	maxRequirements = 64
+	maxValues       = 1024
 )
 
 // tooLarge reports a selector that exceeds the limits. The selector may be nil.
@@ -79,15 +79,15 @@ func tooLarge(selector *metav1.LabelSelector, path *field.Path) field.ErrorList 
 	if selector == nil {
 		return nil
 	}
-	if n := len(selector.MatchLabels) + len(selector.MatchExpressions); n > mostRequirements {
-		return field.ErrorList{field.TooMany(path, n, mostRequirements)}
+	if n := len(selector.MatchLabels) + len(selector.MatchExpressions); n > maxRequirements {
+		return field.ErrorList{field.TooMany(path, n, maxRequirements)}
 	}
 	values := 0
 	for _, expression := range selector.MatchExpressions {
 		values += len(expression.Values)
 	}
-	if values > mostValues {
-		return field.ErrorList{field.TooMany(path.Child("matchExpressions"), values, mostValues)}
+	if values > maxValues {
+		return field.ErrorList{field.TooMany(path.Child("matchExpressions"), values, maxValues)}
 	}
 	return nil
 }

@@ -331,10 +331,10 @@ func TestAuthorsAreToldThatPodsGetNoSecretsByLabels(t *testing.T) {
 			t.Errorf("%s: %+v, %v", spec, resp, err)
 		}
 	}
-	wide := "metadata: {name: proxy}\nspec: {selector: {}, envFromSecretSelector: {matchExpressions: [{key: a, operator: In, values: [" + strings.Repeat("x, ", mostValues) + "x]}]}}"
+	wide := "metadata: {name: proxy}\nspec: {selector: {}, envFromSecretSelector: {matchExpressions: [{key: a, operator: In, values: [" + strings.Repeat("x, ", maxValues) + "x]}]}}"
 	resp, err := webhook.Handler.Handle(t.Context(), request(t, admissionv1.Create, podDefaults, wide, ""))
 	if err != nil || resp.Allowed || !strings.Contains(resp.Status.Message, "spec.envFromSecretSelector.matchExpressions: Too many") {
-		t.Errorf("a selector with %d values: %+v, %v", mostValues+1, resp, err)
+		t.Errorf("a selector with %d values: %+v, %v", maxValues+1, resp, err)
 	}
 }
 

@@ -155,7 +155,7 @@ func TestOnePolicyOfEachKindForANamespace(t *testing.T) {
 }
 
 func TestOneMutationInjectsWhatSharesNoElement(t *testing.T) {
-	different := make([]string, 2*mostInStep)
+	different := make([]string, 2*maxInStep)
 	for i := range different {
 		different[i] = fmt.Sprintf("{env: [{name: V%d, value: '1'}]}", i)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-// mostInStep is how many objects one mutation injects at most. The API server limits the cost of
+// maxInStep is how many objects one mutation injects at most. The API server limits the cost of
 // each expression (celconfig.PerCallLimit), and each object looks through the lists of every
 // container.
-const mostInStep = 16
+const maxInStep = 16
 
 // steps divides the objects, in order, among mutations. The API server encodes, patches and
 // decodes the pod once for each mutation, which takes far longer than its expression. A mutation
@@ -25,7 +25,7 @@ func (n *namespace) steps() [][]*object {
 	for _, o := range n.objects {
 		places := o.places()
 		length := utf8.RuneCountInString(n.injection([]*object{o}))
-		if len(steps) == 0 || len(steps[len(steps)-1]) == mostInStep || size+length > maxExpression ||
+		if len(steps) == 0 || len(steps[len(steps)-1]) == maxInStep || size+length > maxExpression ||
 			slices.ContainsFunc(places, func(place string) bool { return taken[place] }) {
 			steps = append(steps, nil)
 			clear(taken)

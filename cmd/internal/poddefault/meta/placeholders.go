@@ -20,9 +20,9 @@ const (
 	placeholderLabel     = "pod.labels['"
 )
 
-// longestPlaceholder exceeds the longest placeholder: a label key has a prefix of up to
+// maxPlaceholder exceeds the longest placeholder: a label key has a prefix of up to
 // 253 characters and a name of up to 63.
-const longestPlaceholder = 400
+const maxPlaceholder = 400
 
 // A Placeholder is an occurrence in a text.
 type Placeholder struct {
@@ -60,7 +60,7 @@ func PlaceholdersIn(text string) (found []Placeholder, odd []string) {
 		if text[i+1] != '{' {
 			continue
 		}
-		length := strings.IndexByte(text[i:min(len(text), i+longestPlaceholder)], '}')
+		length := strings.IndexByte(text[i:min(len(text), i+maxPlaceholder)], '}')
 		if length < 0 {
 			continue
 		}

@@ -148,17 +148,17 @@ func (r *Reference) onlyMark() *Additions {
 	}}
 }
 
-// longestProblem limits the bytes of a reported problem, which may contain the invalid
+// maxProblem limits the bytes of a reported problem, which may contain the invalid
 // value.
-const longestProblem = 1 << 10
+const maxProblem = 1 << 10
 
 // problemOf returns the first of the errors; nil if there are none.
 func problemOf(errs field.ErrorList) error {
 	problems := make([]error, 0, min(len(errs), meta.MaxTold))
 	for _, each := range errs[:cap(problems)] {
 		var problem error = each
-		if text := each.Error(); len(text) > longestProblem {
-			problem = errors.New(strings.ToValidUTF8(text[:longestProblem], "") + "...")
+		if text := each.Error(); len(text) > maxProblem {
+			problem = errors.New(strings.ToValidUTF8(text[:maxProblem], "") + "...")
 		}
 		problems = append(problems, problem)
 	}

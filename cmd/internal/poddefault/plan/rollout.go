@@ -175,8 +175,8 @@ func (p *Progress) StableRecord() *revision.Record { return p.Record }
 // Rolls returns spec.rollout, or nil. It must not be changed.
 func (p *Progress) Rolls() *kubeflowv1alpha1.Rollout { return p.rolls }
 
-// mostTallied limits the workloads that a tally remembers.
-const mostTallied = 10_000
+// maxTallied limits the workloads that a tally remembers.
+const maxTallied = 10_000
 
 // A tally knows which workloads this replica has refused because of a revision that is
 // rolled out. Refused pods exist nowhere else.
@@ -188,7 +188,7 @@ type tally struct {
 func (t *tally) Add(workload string, refused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, known := t.refused[workload]; known || len(t.refused) < mostTallied {
+	if _, known := t.refused[workload]; known || len(t.refused) < maxTallied {
 		t.refused[workload] = refused
 	}
 }

@@ -309,9 +309,9 @@ func (c *cluster) testBounds(t *testing.T, first, second *replica) {
 	}
 	both.Wait()
 	report := c.await(t, "all refusals to be counted", "team-b", func(r *openreports.Report) bool {
-		return r != nil && len(r.Results) == mostResults && count(&r.Results[mostResults-1], leftOutProperty) == 2*each-(mostResults-1)
+		return r != nil && len(r.Results) == maxResults && count(&r.Results[maxResults-1], leftOutProperty) == 2*each-(maxResults-1)
 	})
-	if report.Summary.Fail != mostResults-1 || report.Summary.Skip != 1 {
+	if report.Summary.Fail != maxResults-1 || report.Summary.Skip != 1 {
 		t.Errorf("summary: %+v", report.Summary)
 	}
 	if n := first.writes() + second.writes(); n > each/4 {

@@ -13,13 +13,13 @@ import (
 
 // Limits of a report.
 const (
-	// mostResults limits the results of a report: with the longest messages it has about
+	// maxResults limits the results of a report: with the longest messages it has about
 	// 400 KiB, and etcd stores 1.5 MiB.
-	mostResults = 200
-	// mostConflicts limits those of them that are about conflicts, which do not age.
-	mostConflicts = 100
-	// mostLeftOut limits the count of results that are left out.
-	mostLeftOut = 1_000_000_000
+	maxResults = 200
+	// maxConflicts limits those of them that are about conflicts, which do not age.
+	maxConflicts = 100
+	// maxLeftOut limits the count of results that are left out.
+	maxLeftOut = 1_000_000_000
 	// retention is how long a finding stays after it was last seen.
 	retention = 24 * time.Hour
 	// refresh is how old a finding in a report may get before it is written again because
@@ -77,22 +77,22 @@ func compose(namespace string, have []openreports.ReportResult, add found, known
 	}
 	if known != nil {
 		conflicts = known.conflicts
-		leftOutConflicts = max(0, len(conflicts)-mostConflicts)
+		leftOutConflicts = max(0, len(conflicts)-maxConflicts)
 	}
-	conflicts = conflicts[:min(len(conflicts), mostConflicts)]
+	conflicts = conflicts[:min(len(conflicts), maxConflicts)]
 	out := make([]openreports.ReportResult, 0, len(findings))
 	for _, r := range findings {
 		out = append(out, r)
 	}
 	slices.SortFunc(out, newestFirst)
-	if room := mostResults - 1 - len(conflicts); len(out) > room {
+	if room := maxResults - 1 - len(conflicts); len(out) > room {
 		leftOut += len(out) - room
 		leftOutAt = now
 		out = out[:room]
 	}
 	out = append(out, conflicts...)
 	slices.SortStableFunc(out, newestFirst)
-	if leftOut = min(leftOut, mostLeftOut); leftOut+leftOutConflicts > 0 {
+	if leftOut = min(leftOut, maxLeftOut); leftOut+leftOutConflicts > 0 {
 		out = append(out, limitResult(namespace, leftOut, leftOutConflicts, leftOutAt))
 	}
 	return out
@@ -137,7 +137,7 @@ func fill(report *openreports.Report, namespace string, results []openreports.Re
 	report.Source, report.Results = reporter, results
 	report.Scope = &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: namespace}
 	report.ScopeSelector = nil
-	report.Configuration = &openreports.ReportConfiguration{Limits: openreports.Limits{MaxResults: mostResults}}
+	report.Configuration = &openreports.ReportConfiguration{Limits: openreports.Limits{MaxResults: maxResults}}
 	report.Summary = openreports.ReportSummary{}
 	for i := range results {
 		switch results[i].Result {

@@ -119,33 +119,33 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 
 func TestReportsAreBounded(t *testing.T) {
 	var add found
-	for i := range 5 * mostResults {
-		add.results = append(add.results, refusal(fmt.Sprint("web-", i), 1, strings.Repeat("é", longestMessage), start.Add(time.Duration(i)*time.Second)))
+	for i := range 5 * maxResults {
+		add.results = append(add.results, refusal(fmt.Sprint("web-", i), 1, strings.Repeat("é", maxMessage), start.Add(time.Duration(i)*time.Second)))
 	}
 	var conflicts []openreports.ReportResult
-	for i := range mostConflicts + 5 {
-		conflicts = append(conflicts, conflictResult(compiled(fmt.Sprint("pd-", i), 1, "x"), &metav1.Condition{Message: strings.Repeat("é", longestMessage)}))
+	for i := range maxConflicts + 5 {
+		conflicts = append(conflicts, conflictResult(compiled(fmt.Sprint("pd-", i), 1, "x"), &metav1.Condition{Message: strings.Repeat("é", maxMessage)}))
 	}
 	now := start.Add(time.Hour)
 	report := &openreports.Report{}
 	fill(report, "team-a", compose("team-a", nil, add, known(1), now))
-	if n := len(report.Results); n != mostResults {
+	if n := len(report.Results); n != maxResults {
 		t.Fatalf("%d results", n)
 	}
-	if first := keyOf(&report.Results[0]).name; first != fmt.Sprint("web-", 5*mostResults-1) {
+	if first := keyOf(&report.Results[0]).name; first != fmt.Sprint("web-", 5*maxResults-1) {
 		t.Errorf("the first is %s", first)
 	}
-	last := report.Results[mostResults-1]
+	last := report.Results[maxResults-1]
 	if last.Rule != limitRule || last.Description != "801 results are left out: a report has the newest 200" {
 		t.Errorf("the last is %+v", last)
 	}
-	if report.Summary != (openreports.ReportSummary{Fail: mostResults - 1, Skip: 1}) {
+	if report.Summary != (openreports.ReportSummary{Fail: maxResults - 1, Skip: 1}) {
 		t.Errorf("summary: %+v", report.Summary)
 	}
 
 	next := compose("team-a", report.Results, found{leftOut: 3}, known(1, conflicts...), now)
 	fill(report, "team-a", next)
-	if n := len(report.Results); n != mostResults || report.Summary.Warn != mostConflicts || report.Summary.Fail != mostResults-mostConflicts-1 {
+	if n := len(report.Results); n != maxResults || report.Summary.Warn != maxConflicts || report.Summary.Fail != maxResults-maxConflicts-1 {
 		t.Errorf("with conflicts: %d results, %+v", n, report.Summary)
 	}
 	// 801, 3 without room, 100 that give way, 5 conflicts.
@@ -188,7 +188,7 @@ func FuzzCompose(f *testing.F) {
 			leader = known(1)
 		}
 		next := compose("team-a", report.Results, found{leftOut: 1}, leader, start)
-		if len(next) > mostResults {
+		if len(next) > maxResults {
 			t.Errorf("%d results", len(next))
 		}
 		if again := compose("team-a", next, found{}, leader, start); !reflect.DeepEqual(again, next) {

@@ -13,8 +13,8 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
-// mostRemembered limits the findings that a replica remembers, with all namespaces.
-const mostRemembered = 10_000
+// maxRemembered limits the findings that a replica remembers, with all namespaces.
+const maxRemembered = 10_000
 
 // A Recorder has the findings of this replica until a [Controller] has written them. The
 // zero value is ready to use.
@@ -70,7 +70,7 @@ func (r *Recorder) addResult(namespace string, result *openreports.ReportResult,
 	if before, there := r.told[k]; there && now.Sub(before.at) < refresh && before.says == saysOf(result) {
 		return
 	}
-	if r.told == nil || len(r.told) >= mostRemembered {
+	if r.told == nil || len(r.told) >= maxRemembered {
 		r.told = map[toldKey]told{} // costs writes at most
 	}
 	r.told[k] = told{now, saysOf(result)}
@@ -88,7 +88,7 @@ func (r *Recorder) addResult(namespace string, result *openreports.ReportResult,
 	switch _, there := ns.results[k.key]; {
 	case there:
 		ns.results[k.key] = *result
-	case len(ns.results) < mostResults && r.waiting < mostRemembered:
+	case len(ns.results) < maxResults && r.waiting < maxRemembered:
 		ns.results[k.key] = *result
 		r.waiting++
 	case len(ns.results) > 0:
@@ -136,7 +136,7 @@ func (r *Recorder) give(namespace string, taken *pending) {
 		r.waiting -= len(since.results)
 		taken.leftOut += since.leftOut
 		for k, result := range since.results {
-			if _, there := taken.results[k]; !there && len(taken.results) >= mostResults {
+			if _, there := taken.results[k]; !there && len(taken.results) >= maxResults {
 				delete(taken.results, oldest(taken.results))
 				taken.leftOut++
 			}

@@ -60,23 +60,23 @@ func TestFindingsInMemoryAreBounded(t *testing.T) {
 		}
 		got := r.take("team-a")
 		first := got.found().results[0]
-		if len(got.results) != mostResults || got.leftOut != 1000-mostResults || keyOf(&first).name != "web-999" || len(first.Description) > longestMessage {
+		if len(got.results) != maxResults || got.leftOut != 1000-maxResults || keyOf(&first).name != "web-999" || len(first.Description) > maxMessage {
 			t.Errorf("%d results, %d left out, the first is %s with %d bytes", len(got.results), got.leftOut, keyOf(&first).name, len(first.Description))
 		}
-		for i := range mostResults {
+		for i := range maxResults {
 			refused(r, "team-a", fmt.Sprint("late-", i), "env A")
 		}
 		r.give("team-a", got)
-		if got := r.take("team-a"); len(got.results) != mostResults || got.leftOut != 1000 || r.waiting != 0 {
+		if got := r.take("team-a"); len(got.results) != maxResults || got.leftOut != 1000 || r.waiting != 0 {
 			t.Errorf("after a failure: %d results, %d left out, %d wait", len(got.results), got.leftOut, r.waiting)
 		}
 
 		for namespace := range 100 {
-			for i := range mostResults {
+			for i := range maxResults {
 				refused(r, fmt.Sprint("team-", namespace), fmt.Sprint("web-", i), "env A")
 			}
 		}
-		if r.waiting > mostRemembered || len(r.told) > mostRemembered {
+		if r.waiting > maxRemembered || len(r.told) > maxRemembered {
 			t.Errorf("%d findings wait, %d are remembered", r.waiting, len(r.told))
 		}
 		found, leftOut := 0, 0
@@ -84,8 +84,8 @@ func TestFindingsInMemoryAreBounded(t *testing.T) {
 			ns := r.take(fmt.Sprint("team-", namespace))
 			found, leftOut = found+len(ns.results), leftOut+ns.leftOut
 		}
-		if found+leftOut != 100*mostResults || r.waiting != 0 {
-			t.Errorf("of %d findings, %d are there and %d left out", 100*mostResults, found, leftOut)
+		if found+leftOut != 100*maxResults || r.waiting != 0 {
+			t.Errorf("of %d findings, %d are there and %d left out", 100*maxResults, found, leftOut)
 		}
 	})
 }

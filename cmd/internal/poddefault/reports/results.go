@@ -56,16 +56,16 @@ const (
 	leftOutConflictsProperty = "leftOutConflicts"
 )
 
-// longestMessage limits the bytes of a message, as the API server does for events.
-const longestMessage = 1024
+// maxMessage limits the bytes of a message, as the API server does for events.
+const maxMessage = 1024
 
 // cut shortens a long message at a character boundary.
 func cut(text string) string {
 	const more = "…"
-	if len(text) <= longestMessage {
+	if len(text) <= maxMessage {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longestMessage-len(more)], "") + more
+	return strings.ToValidUTF8(text[:maxMessage-len(more)], "") + more
 }
 
 // A key identifies a result in a report.
@@ -120,7 +120,7 @@ func conflictResult(c *plan.Plan, condition *metav1.Condition) openreports.Repor
 func limitResult(namespace string, findings, conflicts int, at time.Time) openreports.ReportResult {
 	return openreports.ReportResult{
 		Policy: reporter, Rule: limitRule, Category: category, Result: skip, Severity: info, Timestamp: timestamp(at),
-		Description: fmt.Sprintf("%d results are left out: a report has the newest %d", findings+conflicts, mostResults),
+		Description: fmt.Sprintf("%d results are left out: a report has the newest %d", findings+conflicts, maxResults),
 		Subjects:    []corev1.ObjectReference{{APIVersion: "v1", Kind: "Namespace", Name: namespace}},
 		Properties:  map[string]string{leftOutProperty: strconv.Itoa(findings), leftOutConflictsProperty: strconv.Itoa(conflicts)},
 	}
@@ -132,7 +132,7 @@ func count(r *openreports.ReportResult, property string) int {
 	if err != nil {
 		return 0
 	}
-	return min(max(n, 0), mostLeftOut)
+	return min(max(n, 0), maxLeftOut)
 }
 
 // outdated reports whether an object that a result depends on is gone or has a newer

@@ -40,7 +40,7 @@ const (
 )
 
 // The longest name of an object, and the longest label.
-const longestName, longestLabel = 253, 63
+const maxName, maxLabel = 253, 63
 
 // generatedSuffix is what the API server adds to a generated name.
 const generatedSuffix = 5
@@ -72,12 +72,12 @@ func Canonical(raw []byte) []byte {
 // SelectorOf selects the revisions of an owner by labels, among others with a name that is
 // shortened to the same.
 func SelectorOf(owner string) labels.Set {
-	return labels.Set{OwnerLabel: Shortened(owner, longestLabel)}
+	return labels.Set{OwnerLabel: Shortened(owner, maxLabel)}
 }
 
 // objectName returns the name of the object for a revision.
 func objectName(owner, name string) string {
-	return Shortened(owner, longestName-2-Size-generatedSuffix) + "-" + name
+	return Shortened(owner, maxName-2-Size-generatedSuffix) + "-" + name
 }
 
 // Shortened cuts a name that is longer than most, and appends the first 8 hex digits of its

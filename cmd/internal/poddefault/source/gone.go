@@ -31,8 +31,8 @@ const (
 	// KeptGone is how long such objects are remembered: longer than it takes until
 	// another replica leads and has written its state.
 	KeptGone = 2 * time.Minute
-	// mostGone limits the remembered objects of a namespace.
-	mostGone = 1000
+	// maxGone limits the remembered objects of a namespace.
+	maxGone = 1000
 )
 
 // gone remembers objects that a watch has seen disappear.
@@ -73,7 +73,7 @@ func (g *gone) changed(before, now *plan.Plan) {
 
 func (g *gone) sweep(namespace string, now time.Time) {
 	list := g.objects[namespace]
-	for len(list) > mostGone || len(list) > 0 && now.Sub(list[0].at) > KeptGone {
+	for len(list) > maxGone || len(list) > 0 && now.Sub(list[0].at) > KeptGone {
 		list = list[1:]
 	}
 	if g.objects[namespace] = list; len(list) == 0 {

@@ -26,11 +26,11 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 		pd.Spec.Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
 		return plan.Compile(pd)
 	}
-	for i := range mostGone + 10 {
+	for i := range maxGone + 10 {
 		g.changed(object("team-a", fmt.Sprintf("pd-%04d", i)), nil)
 	}
 	texts := g.selected("team-a", nil, labels.Set{"old": "true"})
-	if len(texts) != mostGone || slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "pd-0000") }) {
+	if len(texts) != maxGone || slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, "pd-0000") }) {
 		t.Errorf("%d are remembered", len(texts))
 	}
 	at = at.Add(KeptGone + time.Second)

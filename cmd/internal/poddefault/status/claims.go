@@ -92,8 +92,8 @@ type requirement struct {
 	values []string
 }
 
-// mostRequired limits the requirements, and the values of one, in the quick comparison.
-const mostRequired = 16
+// maxRequired limits the requirements, and the values of one, in the quick comparison.
+const maxRequired = 16
 
 // required returns a selector's requirements with few listed values.
 func required(selector labels.Selector) []requirement {
@@ -105,12 +105,12 @@ func required(selector labels.Selector) []requirement {
 	for _, r := range requirements {
 		switch r.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:
-			if values := r.Values(); len(values) <= mostRequired {
+			if values := r.Values(); len(values) <= maxRequired {
 				out = append(out, requirement{r.Key(), values.List()})
 			}
 		}
 	}
-	return out[:min(len(out), mostRequired)]
+	return out[:min(len(out), maxRequired)]
 }
 
 // apart reports whether two objects require different values of one label, so that no

@@ -74,7 +74,7 @@ func conflicting(n *node) metav1.Condition {
 func conflictText(n *node, others []*node, places map[*node][]string, more bool) string {
 	if len(others) == 0 {
 		if more {
-			return fmt.Sprintf("it was compared with %d objects that speak about the same fields of a pod, and there are more", mostCompared)
+			return fmt.Sprintf("it was compared with %d objects that speak about the same fields of a pod, and there are more", maxCompared)
 		}
 		return ""
 	}

@@ -15,7 +15,7 @@ import (
 // A node is an object with its known conflicts.
 type node struct {
 	*object
-	others []*node // the first ones by key; at most mostKept
+	others []*node // the first ones by key; at most maxKept
 	more   bool    // there are, or may be, more
 	text   string  // of the condition
 	waits  bool    // to be compared
@@ -83,7 +83,7 @@ func compareClaimants(c claimant, n *node) int { return compareKeys(c.node.key, 
 // mayName reports whether the other object is, or could be, among the kept conflicts,
 // and this one is not scheduled anyway.
 func (n *node) mayName(other *node) bool {
-	return !n.waits && (len(n.others) < mostKept || compareKeys(other.key, n.others[mostKept-1].key) <= 0)
+	return !n.waits && (len(n.others) < maxKept || compareKeys(other.key, n.others[maxKept-1].key) <= 0)
 }
 
 // meeting yields the namespaces whose claims concern an object.
@@ -176,11 +176,11 @@ func (r *reconciler) compareNext() bool {
 }
 
 const (
-	// mostKept limits the known conflicts of an object: a message names few. The search
+	// maxKept limits the known conflicts of an object: a message names few. The search
 	// stops there too.
-	mostKept = 50
-	// mostCompared limits the full comparisons for one object.
-	mostCompared = 500
+	maxKept = 50
+	// maxCompared limits the full comparisons for one object.
+	maxCompared = 500
 )
 
 // compare finds an object's conflicts and schedules its status. The others' own
@@ -188,8 +188,8 @@ const (
 func (r *reconciler) compare(n *node) {
 	found, more := r.disagreements(n)
 	others := slices.SortedFunc(maps.Keys(found), func(a, b *node) int { return compareKeys(a.key, b.key) })
-	if len(others) > mostKept {
-		others, more = others[:mostKept:mostKept], true
+	if len(others) > maxKept {
+		others, more = others[:maxKept:maxKept], true
 	}
 	r.disagrees(n, others, more, conflictText(n, others, found, more))
 	r.plan(n.key)
@@ -221,7 +221,7 @@ func (r *reconciler) disagreements(n *node) (found map[*node][]string, more bool
 				}
 				disagree, known := seen[other.node]
 				if !known {
-					if len(seen) == mostCompared {
+					if len(seen) == maxCompared {
 						return found, true
 					}
 					if r.meet(n.object, other.node.object) {
@@ -235,7 +235,7 @@ func (r *reconciler) disagreements(n *node) (found map[*node][]string, more bool
 				if !disagree {
 					continue
 				}
-				if here++; here > mostKept {
+				if here++; here > maxKept {
 					more = true
 					break
 				}

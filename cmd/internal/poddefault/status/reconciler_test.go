@@ -273,17 +273,17 @@ func TestWritesForOneGenerationComeEverMoreSeldom(t *testing.T) {
 
 func TestACrowdIsKeptInBounds(t *testing.T) {
 	r := newTestReconciler(t)
-	const many = mostKept + 10
+	const many = maxKept + 10
 	for i := range many {
 		r.set(podDefault("team-a", fmt.Sprintf("object-%03d", i), fmt.Sprintf("label-%d", i), fmt.Sprint(i)))
 	}
 	r.compareNow()
 	for k, n := range r.objects {
-		if len(n.others) > mostKept || !n.more {
+		if len(n.others) > maxKept || !n.more {
 			t.Fatalf("%s keeps %d others", k, len(n.others))
 		}
 	}
-	if c := r.conditionsOf(t, key{"team-a", "object-000"})[kubeflowv1alpha1.ConditionConflicting]; !strings.HasSuffix(c.Message, fmt.Sprintf("; and %d more at least", mostKept-namedOthers)) {
+	if c := r.conditionsOf(t, key{"team-a", "object-000"})[kubeflowv1alpha1.ConditionConflicting]; !strings.HasSuffix(c.Message, fmt.Sprintf("; and %d more at least", maxKept-namedOthers)) {
 		t.Errorf("message: %s", c.Message)
 	}
 	// All but three are deleted one after the other. The three still list each other,
@@ -411,12 +411,12 @@ func TestComparisonsAreBounded(t *testing.T) {
 	r := newTestReconciler(t)
 	compared := 0
 	r.overlap = func(_, _ *plan.Plan) []string { compared++; return nil }
-	const many = mostCompared + 100
+	const many = maxCompared + 100
 	for i := range many {
 		r.set(podDefault("team-a", fmt.Sprint(i), fmt.Sprintf("label-%d", i), fmt.Sprint(i)))
 	}
 	r.compareNow()
-	if compared > many*mostCompared {
+	if compared > many*maxCompared {
 		t.Errorf("%d comparisons of %d objects", compared, many)
 	}
 	if c := r.conditionsOf(t, key{"team-a", "0"})[kubeflowv1alpha1.ConditionConflicting]; c.Status != metav1.ConditionUnknown || c.Message == "" {

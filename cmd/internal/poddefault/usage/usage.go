@@ -37,8 +37,8 @@ const (
 	// remembered is how long an answer holds, as for Kubernetes' own delegated
 	// authorization (k8s.io/apiserver, DelegatingAuthorizationOptions).
 	remembered = 10 * time.Second
-	// longestReview bounds a review that several calls wait for.
-	longestReview = 10 * time.Second
+	// maxReview bounds a review that several calls wait for.
+	maxReview = 10 * time.Second
 	// atOnce bounds the reviews for one pod that run at the same time.
 	atOnce = 8
 	// Answers that are kept for one namespace, and in all.
@@ -101,7 +101,7 @@ func (c *Checker) MayNot(ctx context.Context, namespace, account string, objects
 func (c *Checker) ask(ctx context.Context, namespace, account string, object *plan.Plan) (bool, error) {
 	q := question{account, object.String()}
 	result := c.flights.DoChan(namespace+"\n"+q.account+"\n"+q.object, func() (any, error) {
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestReview)
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxReview)
 		defer cancel()
 		allowed, _, err := c.authorizer.May(within, userOf(namespace, account), access(object))
 		if err != nil {

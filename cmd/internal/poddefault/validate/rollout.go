@@ -15,8 +15,8 @@ import (
 
 // Limits of the schema.
 const (
-	mostSteps       = 20
-	mostHoldSeconds = 365 * 24 * 3600
+	maxSteps       = 20
+	maxHoldSeconds = 365 * 24 * 3600
 )
 
 // maxRecorded is the size of a spec that can be recorded: etcd takes 1.5 MiB by default, and a
@@ -68,8 +68,8 @@ func (c *checker) rollout(path *field.Path) {
 	switch {
 	case len(r.Steps) == 0:
 		c.required(at, "a rollout has at least one step")
-	case len(r.Steps) > mostSteps:
-		c.errs = append(c.errs, field.TooMany(at, len(r.Steps), mostSteps))
+	case len(r.Steps) > maxSteps:
+		c.errs = append(c.errs, field.TooMany(at, len(r.Steps), maxSteps))
 		return
 	}
 	percentOf := func(at *field.Path, percent *int32) {
@@ -81,8 +81,8 @@ func (c *checker) rollout(path *field.Path) {
 	for i, step := range r.Steps {
 		at := at.Index(i)
 		percentOf(at.Child("percent"), step.Percent)
-		if hold := step.HoldSeconds; hold != nil && (*hold < 0 || *hold > mostHoldSeconds) {
-			c.invalid(at.Child("holdSeconds"), *hold, "must be between 0 and %d", mostHoldSeconds)
+		if hold := step.HoldSeconds; hold != nil && (*hold < 0 || *hold > maxHoldSeconds) {
+			c.invalid(at.Child("holdSeconds"), *hold, "must be between 0 and %d", maxHoldSeconds)
 		}
 		percent := int32(100)
 		if step.Percent != nil {

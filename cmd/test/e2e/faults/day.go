@@ -27,8 +27,8 @@ import (
 const (
 	// dayRound is how long a round takes, which stands for half an hour.
 	dayRound = 36 * time.Second
-	// mostGrowth is by how much of itself a gauge may be larger at the end of the day, or by a few if it counts few.
-	mostGrowth, mostMore = 0.05, 3
+	// maxGrowth is by how much of itself a gauge may be larger at the end of the day, or by a few if it counts few.
+	maxGrowth, maxAbsolute = 0.05, 3
 )
 
 // dayConfigurations come by turns, the last of them invalid. All have certificates that are renewed every 20 s.
@@ -272,7 +272,7 @@ func judgeDay(out *result, name string, samples []float64) {
 		return
 	}
 	morning, night := medianOf(samples[quarter:2*quarter]), medianOf(samples[len(samples)-quarter:])
-	if grown := night - morning; grown > mostGrowth*morning && grown > mostMore {
+	if grown := night - morning; grown > maxGrowth*morning && grown > maxAbsolute {
 		out.problemf("%s grow: %.0f in the morning, %.0f at night", name, morning, night)
 	}
 	out.notef("%s %.0f → %.0f %s", name, morning, night, sparkline(samples))
