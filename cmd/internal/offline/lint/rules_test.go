@@ -108,7 +108,7 @@ func TestPathsOfFieldsArePointers(t *testing.T) {
 
 // knownResources are some of Kubernetes' resources.
 func knownResources() *Resources {
-	out := &Resources{ByGroup: map[string][]string{"": {"pods", "services"}, "apps": {"deployments"}}}
+	out := &Resources{ByGroup: map[string][]string{"": {"pods", "services"}, "apps": {"deployments"}, "kubeflow.org": {"poddefaults"}}}
 	for gvr, kind := range map[string]string{
 		"v1/pods": "Pod", "v1/configmaps": "ConfigMap", "v1/secrets": "Secret", "v1/services": "Service", "apps/v1/deployments": "Deployment", "autoscaling/v2/horizontalpodautoscalers": "HorizontalPodAutoscaler",
 		"v1/nodes": "Node", "v1/namespaces": "Namespace", "rbac.authorization.k8s.io/v1/clusterroles": "ClusterRole", "coordination.k8s.io/v1/leases": "Lease",

@@ -4,6 +4,9 @@ package lint
 
 import (
 	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 )
@@ -13,9 +16,9 @@ type Resources = resourcenames.Set
 
 func unknownResource() Rule {
 	return Rule{
-		ID: "unknown-resource", Group: groupMatching, Severities: []Severity{Error}, Source: "practice",
+		ID: "unknown-resource", Group: groupMatching, Severities: []Severity{Error, Info}, Source: "practice",
 		What: "The resources of rules exist, with their plural names and in the named group: those of Kubernetes, of CustomResourceDefinitions that were read, and with --cluster all.",
-		Why:  "The API server accepts any name. The webhook is never called, and nothing reports it.",
+		Why:  "The API server accepts any name. The webhook is never called, and nothing reports it. A custom resource that a webhook asks for beside others may be optional: that is a note.",
 		Fix:  "Use apiGroups and resources as 'kubectl api-resources' prints them, and \"\" for the core group.",
 		check: func(c *checker) {
 			if c.options.Resources == nil {
@@ -30,7 +33,11 @@ func unknownResource() Rule {
 							if !known.Has(group) {
 								c.skip(w.title(), "the cluster has no group %s", group)
 							} else if problem := known.Lacks(group, resource); problem != "" {
-								c.webhook(w, Error, "rules", "%s", problem)
+								severity := Error
+								if custom(group) && slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool { return matchesAny(known, r.Rule) }) {
+									severity = Info
+								}
+								c.webhook(w, severity, "rules", "%s", problem)
 							}
 						}
 					}
@@ -38,6 +45,18 @@ func unknownResource() Rule {
 			}
 		},
 	}
+}
+
+// custom reports whether a group has resources of definitions: those of Kubernetes have no dot, or end with k8s.io.
+func custom(group string) bool {
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+}
+
+// matchesAny reports whether a rule names a resource that there is.
+func matchesAny(known *Resources, rule admissionregistrationv1.Rule) bool {
+	return slices.ContainsFunc(rule.APIGroups, func(group string) bool {
+		return known.Has(group) && slices.ContainsFunc(rule.Resources, func(resource string) bool { return known.Lacks(group, resource) == "" })
+	})
 }
 
 // withDefinitions adds the resources of definitions that were read.
