@@ -51,6 +51,8 @@ type scaled struct {
 	Starts          []float64 `json:"starts"`
 	StartPeakRSSMiB float64   `json:"startPeakRSSMiB"`
 	IdleRSSMiB      float64   `json:"idleRSSMiB"` // some seconds after the start
+	// IdleRequestsPerSecond are those to the API server until then, without watches, of it and of all that is there.
+	IdleRequestsPerSecond float64 `json:"idleRequestsPerSecond"`
 	// LeaderPeakRSSMiB and LeaderCPUSeconds are of a replica that has led for LeaderSeconds.
 	LeaderSeconds    float64    `json:"leaderSeconds"`
 	LeaderPeakRSSMiB float64    `json:"leaderPeakRSSMiB"`
@@ -202,8 +204,19 @@ func (s *site) measureScale(ctx context.Context, p schedule, progress progress) 
 	for i := range p.Starts {
 		err := s.with(ctx, sallyportName, func(srv *server) error {
 			out.Starts = append(out.Starts, srv.ready.Seconds())
-			if i == 0 && !lab.Sleep(ctx, p.Idle) {
-				return ctx.Err()
+			if i == 0 {
+				before, err := s.requests(ctx)
+				if err != nil {
+					return err
+				}
+				if !lab.Sleep(ctx, p.Idle) {
+					return ctx.Err()
+				}
+				after, err := s.requests(ctx)
+				if err != nil {
+					return err
+				}
+				out.IdleRequestsPerSecond = float64(after-before) / p.Idle.Seconds()
 			}
 			peak, err := peakRSS(srv.PID())
 			now, errNow := currentRSS(srv.PID())
@@ -298,6 +311,7 @@ func writeScale(out *strings.Builder, s *scaled) {
 	fmt.Fprintf(out, "  %-44s %10s %13s\n", "", "s", "RSS MiB")
 	fmt.Fprintf(out, line, "from its start to ready, the most of memory", s.StartSeconds, s.StartPeakRSSMiB)
 	fmt.Fprintf(out, "  %-44s %10s %13.0f\n", "some seconds later", "", s.IdleRSSMiB)
+	fmt.Fprintf(out, "  %-44s %10.1f\n", "requests a second in between, without watches", s.IdleRequestsPerSecond)
 	fmt.Fprintf(out, line, fmt.Sprintf("CPU of a leader of %.0f s, the most of memory", s.LeaderSeconds), s.LeaderCPUSeconds, s.LeaderPeakRSSMiB)
 	fmt.Fprintf(out, "  %-44s %10s %13s %10s %10s\n", "the same objects read into", "s", "RSS MiB", "live MiB", "CPU s")
 	for _, kind := range caches {
