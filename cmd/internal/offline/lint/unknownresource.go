@@ -4,9 +4,6 @@ package lint
 
 import (
 	"slices"
-	"strings"
-
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 )
@@ -27,36 +24,19 @@ func unknownResource() Rule {
 			}
 			known := withDefinitions(c.options.Resources, c.Inventory)
 			for _, w := range c.webhooks {
-				for _, rule := range w.Rules {
-					for _, group := range rule.APIGroups {
-						for _, resource := range rule.Resources {
-							if !known.Has(group) {
-								c.skip(w.title(), "the cluster has no group %s", group)
-							} else if problem := known.Lacks(group, resource); problem != "" {
-								severity := Error
-								if custom(group) && slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool { return matchesAny(known, r.Rule) }) {
-									severity = Info
-								}
-								c.webhook(w, severity, "rules", "%s", problem)
-							}
-						}
+				for _, gap := range known.Gaps(w.Rules) {
+					switch {
+					case gap.Problem == "":
+						c.skip(w.title(), "the cluster has no group %s", gap.Group)
+					case gap.Optional:
+						c.webhook(w, Info, "rules", "%s", gap.Problem)
+					default:
+						c.webhook(w, Error, "rules", "%s", gap.Problem)
 					}
 				}
 			}
 		},
 	}
-}
-
-// custom reports whether a group has resources of definitions: those of Kubernetes have no dot, or end with k8s.io.
-func custom(group string) bool {
-	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
-}
-
-// matchesAny reports whether a rule names a resource that there is.
-func matchesAny(known *Resources, rule admissionregistrationv1.Rule) bool {
-	return slices.ContainsFunc(rule.APIGroups, func(group string) bool {
-		return known.Has(group) && slices.ContainsFunc(rule.Resources, func(resource string) bool { return known.Lacks(group, resource) == "" })
-	})
 }
 
 // withDefinitions adds the resources of definitions that were read.
