@@ -18,22 +18,16 @@ import (
 // With this one it is a twentieth.
 const spareHeap = 32 << 20
 
-// maxSpare is the most growth of a heap that is not so large that collections would take too much. With 100,000
-// PodDefaults a leader has 260 MiB that live, and by default would take as much again before it collects.
-const (
-	maxSpare     = 128 << 20
-	leastPercent = 50
-)
-
-// settled is how long after its start a server returns startup memory to the system. An idle
-// server runs no garbage collection, so the memory would stay allocated for long.
-const settled = 10 * time.Second
+// settled are the times after its start at which a server returns memory of its start to the system: reading many
+// objects takes a while, and what the leader then does takes minutes. An idle server runs no garbage collection, so
+// the memory would stay allocated for long.
+var settled = []time.Duration{10 * time.Second, 30 * time.Second, 5 * time.Minute}
 
 // Manage limits the memory of the process to its container's and spaces its garbage collections
 // for a webhook server, until stop is called. GOMEMLIMIT and GOGC take precedence.
 //
-// Between collections, the heap may grow to twice the live heap, but by at least spareHeap and at most maxSpare or
-// half of the live heap, whichever is more. The memory limit always holds: the runtime collects earlier if it has to.
+// Between collections, the heap may grow to twice the live heap, and by at least spareHeap. The
+// memory limit always holds: the runtime collects earlier if it has to.
 func Manage() (stop func()) {
 	limit()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,8 +38,10 @@ func Manage() (stop func()) {
 // tuneHeap sets the percentage after every collection, before the heap grows again. Otherwise a
 // cache that fills within a second would be collected at the rate for an empty one.
 func tuneHeap(ctx context.Context) {
-	settle := time.AfterFunc(settled, debug.FreeOSMemory)
-	context.AfterFunc(ctx, func() { settle.Stop() })
+	for _, after := range settled {
+		settle := time.AfterFunc(after, debug.FreeOSMemory)
+		context.AfterFunc(ctx, func() { settle.Stop() })
+	}
 	if os.Getenv("GOGC") != "" {
 		return
 	}
@@ -83,5 +79,5 @@ func (t *heapTuner) tune() {
 
 // heapPercent returns the value of GOGC for a live heap in bytes.
 func heapPercent(live uint64) int {
-	return max(leastPercent, int(min(max(live, spareHeap), maxSpare)*100/live))
+	return max(100, int(spareHeap*100/live))
 }
