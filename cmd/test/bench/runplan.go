@@ -171,6 +171,10 @@ func (s *site) runStage(ctx context.Context, p schedule, stage stage, results *r
 		if results.Scale, err = s.measureScale(ctx, p, progress); err != nil {
 			return err
 		}
+		// The leader has written statuses.
+		if podDefaults, err = writePodDefaults(ctx, s.cp.objects, s.podDefaults); err != nil {
+			return err
+		}
 	}
 	targets := make([]target, 0, len(stage.servers))
 	defer func() {
