@@ -189,10 +189,13 @@ func (t *tree) race() error {
 	})
 }
 
+// importsRapid is in the files of tests that draw their cases.
+const importsRapid = "\"pgregory.net" + "/rapid\""
+
 func (t *tree) properties() error {
 	packages := t.drawing
 	if len(packages) == 0 {
-		all, err := t.foldersWith(`"pgregory.net/rapid"`)
+		all, err := t.foldersWith(importsRapid)
 		if err != nil {
 			return err
 		}
