@@ -53,6 +53,7 @@ var openNote = regexp.MustCompile(`(?m)^note: not decided without a cluster: .*\
 func sallyportRaw(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
+	args = append([]string{}, args...) // for nil, cobra takes those of this program
 	status := run(t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
 	return result{status, stdout.String(), stderr.String()}
 }
