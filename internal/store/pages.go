@@ -63,7 +63,14 @@ func eachPage(ctx context.Context, from cache.ListerWithContext, options metav1.
 		}
 		if all, ok := got.list.(*streamed); ok {
 			about, err := all.each(visit)
-			return about.ResourceVersion, err
+			if err != nil {
+				return "", err
+			}
+			next, resourceVersion = nil, about.ResourceVersion
+			if options.Continue = about.Continue; options.Continue != "" { // of a server that has a limit of its own
+				next = fetch(ctx, from, options)
+			}
+			continue
 		}
 		about, err := meta.ListAccessor(got.list)
 		if err != nil {

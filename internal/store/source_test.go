@@ -102,3 +102,24 @@ func TestAListThatCannotBeDecodedIsDescribedWithoutItsContent(t *testing.T) {
 		}
 	}
 }
+
+// TestAServerMayHaveALimitOfItsOwn has one that answers in two pages although none were asked for.
+func TestAServerMayHaveALimitOfItsOwn(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer := `{"metadata":{"resourceVersion":"7","continue":"x"},"items":[{"metadata":{"name":"a"}}]}`
+		if r.URL.Query().Get("continue") == "x" {
+			answer = `{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"b"}}]}`
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	defer server.Close()
+	client, err := Client(&rest.Config{Host: server.URL}, corev1.SchemeGroupVersion, corev1.AddToScheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	if err := Each(t.Context(), Source(client, "configmaps", &corev1.ConfigMap{}), func(c *corev1.ConfigMap) { names = append(names, c.Name) }); err != nil || strings.Join(names, ",") != "a,b" {
+		t.Errorf("got %v, %v", names, err)
+	}
+}
