@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/json/decode"
+	"github.com/sallyport-io/sallyport/internal/json/listed"
 )
 
 // A streamed list is read while it arrives: see [eachPage].
@@ -34,7 +35,7 @@ func stream(ctx context.Context, request *rest.Request, resource string, decode 
 	}
 	return &streamed{each: func(visit func(runtime.Object) error) (metav1.ListMeta, error) {
 		defer func() { _ = body.Close() }() // it was read
-		about, err := eachListed(body, func(raw []byte, protobuf bool) error {
+		about, err := listed.Each(body, func(raw []byte, protobuf bool) error {
 			object, err := decode(raw, protobuf)
 			if err != nil {
 				return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package listed
 
 import (
 	"bytes"
@@ -47,10 +47,10 @@ func listOf(names ...string) *metav1.PartialObjectMetadataList {
 	return list
 }
 
-// readListed decodes what [eachListed] visits.
+// readListed decodes what [Each] visits.
 func readListed(body []byte) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	about, err := eachListed(iotest.OneByteReader(bytes.NewReader(body)), func(raw []byte, protobuf bool) error {
+	about, err := Each(iotest.OneByteReader(bytes.NewReader(body)), func(raw []byte, protobuf bool) error {
 		var object metav1.PartialObjectMetadata
 		list.Items = append(list.Items, object)
 		last := &list.Items[len(list.Items)-1]
@@ -98,7 +98,7 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 	stop := errors.New("stop")
 	for _, body := range [][]byte{inProtobuf(t, listOf("a", "b")), inJSON(t, listOf("a", "b"))} {
 		visits := 0
-		if _, err := eachListed(bytes.NewReader(body), func([]byte, bool) error { visits++; return stop }); !errors.Is(err, stop) || visits != 1 {
+		if _, err := Each(bytes.NewReader(body), func([]byte, bool) error { visits++; return stop }); !errors.Is(err, stop) || visits != 1 {
 			t.Errorf("%d visits, error %v", visits, err)
 		}
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+// Package listed reads a list of the API server object by object, in JSON or Protobuf.
+package listed
 
 import (
 	"bufio"
@@ -27,13 +28,13 @@ const (
 	fieldItems    protowire.Number = 2
 )
 
-// eachListed reads a list in JSON, or in the API server's Protobuf, and visits its objects in order while they arrive,
+// Each reads a list in JSON, or in the API server's Protobuf, and visits its objects in order while they arrive,
 // so that no list is ever whole in memory. Raw is one as it was sent, and valid during the visit. It returns what the
 // list says about itself, and the first error of a visit.
 //
 // The API server answers a list without a limit from its cache, object by object too. One in pages of 1,000 takes it
 // three to six times as much processor time: see docs/scaling.md.
-func eachListed(body io.Reader, visit func(raw []byte, protobuf bool) error) (metav1.ListMeta, error) {
+func Each(body io.Reader, visit func(raw []byte, protobuf bool) error) (metav1.ListMeta, error) {
 	r := bufio.NewReaderSize(body, 64<<10)
 	if prefix, _ := r.Peek(len(protobufPrefix)); string(prefix) != protobufPrefix {
 		return eachInJSON(r, visit)
