@@ -278,6 +278,10 @@ const maxLikeness = 10_000
 // alike matches elements before and after, in order, with the greatest total likeness.
 // Where equally many remain on both sides, they are matched one by one: an edit is more
 // likely than a removal and an addition at one place. Scalars have no likeness.
+//
+// Patches that match by place alone are as short, but where one element was edited and
+// another removed or added, they would give members that the type does not know to the
+// wrong one.
 func (d *differ) alike(m *matching, olds, news []int, match []int) {
 	oneByOne := func(olds, news []int) {
 		for k := range min(len(olds), len(news)) {
