@@ -33,3 +33,9 @@ func crdAvailability() Rule {
 		},
 	}
 }
+
+// spread reports whether anything keeps replicas apart.
+func (w *workload) spread() bool {
+	spec := w.template.Spec
+	return len(spec.TopologySpreadConstraints) > 0 || spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil
+}

@@ -61,8 +61,8 @@ func Rules() []Rule {
 		static(),
 		crdReviewVersions(), crdStorageVersion(), crdStoredVersions(), crdClientConfig(), crdCABundle(), crdAvailability(), crdPreserveUnknown(),
 		crdWebhookVersions(),
-		workloadReplicas(), workloadSpread(), workloadPDB(), workloadRolling(), workloadProbes(), workloadDrain(), workloadServiceType(), workloadSelector(),
-		workloadPriority(), workloadResources(), workloadNodeGate(), workloadNetworkPolicy(), workloadPort(), workloadSecurity(),
+		workloadReplicas(), workloadPDB(), workloadProbes(), workloadDrain(), workloadSelector(),
+		workloadNodeGate(), workloadNetworkPolicy(), workloadPort(),
 		workloadRBACConfig(), workloadRBACInjector(),
 		podDefaultRefused(),
 	}, policyRules())

@@ -21,8 +21,6 @@ type workload struct {
 	replicas int32 // 1 by default
 	scaler   *scaler
 	every    bool // one pod per node
-	strategy *appsv1.RollingUpdateDeployment
-	recreate bool
 	template corev1.PodTemplateSpec
 	path     string // JSON pointer to the pod spec
 }
@@ -32,12 +30,7 @@ func (in *Inventory) addDeployment(o *Object) error {
 	if err != nil {
 		return err
 	}
-	w := &workload{Object: o, replicas: number(t.value.Spec.Replicas), strategy: t.value.Spec.Strategy.RollingUpdate,
-		recreate: t.value.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType, template: t.value.Spec.Template, path: "/spec/template/spec"}
-	if w.strategy == nil {
-		w.strategy = &appsv1.RollingUpdateDeployment{}
-	}
-	in.workloads = append(in.workloads, w)
+	in.workloads = append(in.workloads, &workload{Object: o, replicas: number(t.value.Spec.Replicas), template: t.value.Spec.Template, path: "/spec/template/spec"})
 	return nil
 }
 
