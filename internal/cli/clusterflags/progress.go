@@ -7,20 +7,16 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/internal/cli/terminal"
+	"github.com/sallyport-io/sallyport/internal/kube/transport"
 )
 
 // reporting reports requests of a command as what it waits for.
 func reporting(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return transport.Around(next, func(r *http.Request) (*http.Response, error) {
 		terminal.Waiting(r.Context(), requested(r))
 		return next.RoundTrip(r)
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements [http.RoundTripper].
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // requested says what a request does: "reading pods of the namespace team-a".
 func requested(r *http.Request) string {

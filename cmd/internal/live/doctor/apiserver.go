@@ -13,6 +13,7 @@ import (
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/sallyport-io/sallyport/internal/install/authority"
+	"github.com/sallyport-io/sallyport/internal/kube/transport"
 )
 
 // oldestSupported is the oldest tested release of Kubernetes.
@@ -27,7 +28,7 @@ type clockTransport struct {
 
 // wrap is for [rest.Config.Wrap].
 func (t *clockTransport) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return transport.Around(next, func(r *http.Request) (*http.Response, error) {
 		before := time.Now()
 		resp, err := next.RoundTrip(r)
 		if err != nil {
@@ -44,10 +45,6 @@ func (t *clockTransport) wrap(next http.RoundTripper) http.RoundTripper {
 		return resp, err
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // checkAPIServer returns an error if the API server cannot be reached.
 func (d *doctor) checkAPIServer() error {

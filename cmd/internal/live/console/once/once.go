@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/sallyport-io/sallyport/internal/kube/transport"
 )
 
 // maxKept limits the answers that a page keeps while it is read, in bytes.
@@ -36,15 +38,10 @@ func Sharing(config *rest.Config) *rest.Config {
 	all := &answers{known: map[string]*sharedAnswer{}}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) { return all.get(next, r) })
+		return transport.Around(next, func(r *http.Request) (*http.Response, error) { return all.get(next, r) })
 	})
 	return config
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements [http.RoundTripper].
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // get sends a request, unless its answer is known.
 func (o *answers) get(next http.RoundTripper, r *http.Request) (*http.Response, error) {
