@@ -11,6 +11,31 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
+// Denials, statuses and warnings to authors describe conflicting objects in the same
+// words.
+
+// BothSet is "PodDefaults a and b both set env X".
+func BothSet(a, b *plan.Plan, places string) string {
+	if a.String() == b.String() {
+		return a.String() + " sets twice " + places
+	}
+	return Both(a, b) + " both set " + places
+}
+
+// Both names two objects in order of application.
+func Both(a, b *plan.Plan) string {
+	if plan.InOrder(a, b) > 0 {
+		a, b = b, a
+	}
+	switch {
+	case a.Cluster() != b.Cluster():
+		return a.String() + " and " + b.String()
+	case a.Cluster():
+		return "ClusterPodDefaults " + a.Name() + " and " + b.Name()
+	}
+	return "PodDefaults " + a.Name() + " and " + b.Name()
+}
+
 // Disagreement describes in a sentence or two that two objects conflict at these
 // places, found by [Overlap], what happens to pods that both select, and the remedy. It
 // names at most most places.
@@ -22,7 +47,7 @@ func Disagreement(a, b *plan.Plan, places []string, most int) string {
 	if more := len(places) - most; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	text, remedy := plan.BothSet(a, b, named), "Change one selector, or set spec.conflictPolicy of "+b.Name()
+	text, remedy := BothSet(a, b, named), "Change one selector, or set spec.conflictPolicy of "+b.Name()
 	switch {
 	case b.Policy != "" && b.Policy != kubeflowv1alpha1.ConflictDeny:
 		return text + fmt.Sprintf("; of pods selected by both the conflictPolicy %s of %s decides", b.Policy, b.Name())

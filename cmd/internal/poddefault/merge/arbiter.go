@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
@@ -65,7 +66,7 @@ func (ar *arbiter) deny(c, opponent *plan.Plan, place, detail string) {
 		return // both select the pod, which is the whole message
 	}
 	if opponent != nil {
-		ar.conflict(found, "%s: %s", plan.BothSet(opponent, c, place), detail)
+		ar.conflict(found, "%s: %s", compare.BothSet(opponent, c, place), detail)
 		return
 	}
 	ar.conflict(found, "%s: %s: %s (values hidden)", c, place, detail)

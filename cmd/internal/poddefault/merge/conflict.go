@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
@@ -119,7 +120,7 @@ func (cs *conflicts) impossible(a, b *plan.Plan, what string) {
 	case b == nil || a.String() == b.String():
 		cs.conflict(conflict{object: a, alone: true}, "%s: %s, which the API server refuses", a, what)
 	default:
-		cs.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", plan.Both(a, b), what)
+		cs.conflict(conflict{object: a, opponent: b, alone: true}, "%s: %s, which the API server refuses", compare.Both(a, b), what)
 	}
 }
 

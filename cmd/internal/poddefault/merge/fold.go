@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -95,7 +96,7 @@ func (f *Folding) alternatives(md *meta.Metadata, b *meta.Budget, m *Merge, of m
 			first[c.Group] = c
 		case applies:
 			m.conflict(conflict{object: c, opponent: first[c.Group], way: "choose one of the alternatives"},
-				"%s are alternatives of the exclusive group %s, and the pod selects both", plan.Both(first[c.Group], c), c.Group)
+				"%s are alternatives of the exclusive group %s, and the pod selects both", compare.Both(first[c.Group], c), c.Group)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ type Additions struct {
 	NodeTerms                  []jsontext.Value
 	Resources                  []Quantity
 	overwrites                 bool                             // a field overwrites without a policy
-	Clashes                    bool                             // see foresee.go
+	Clashes                    bool                             // see clashes.go
 	Template                   *kubeflowv1alpha1.PodDefaultSpec // to fill in for each pod
 }
 

@@ -39,10 +39,8 @@ func Whole(name string) bool {
 	return meta.Extended(corev1.ResourceName(name)) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 }
 
-// More rules of a pod and additions together, as in foresee.go: those of its operating system, of
-// privileges and of its figures.
-
-// mayClashWithPod reports whether the object has anything that the rules of this file concern.
+// mayClashWithPod reports whether the object has anything that the rules about a pod's operating
+// system, privileges and figures concern.
 func (a *Additions) mayClashWithPod() bool {
 	ofPod := []string{"securityContext", "terminationGracePeriodSeconds"}
 	ofContainer := []string{"securityContext", "lifecycle"}

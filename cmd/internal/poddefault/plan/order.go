@@ -59,28 +59,3 @@ func Generations(objects []*Plan) string {
 	}
 	return string(out)
 }
-
-// Denials, statuses and warnings to authors describe conflicting objects in the same
-// words.
-
-// BothSet is "PodDefaults a and b both set env X".
-func BothSet(a, b *Plan, places string) string {
-	if a.title == b.title {
-		return a.title + " sets twice " + places
-	}
-	return Both(a, b) + " both set " + places
-}
-
-// Both names two objects in order of application.
-func Both(a, b *Plan) string {
-	if InOrder(a, b) > 0 {
-		a, b = b, a
-	}
-	switch {
-	case a.Cluster() != b.Cluster():
-		return a.title + " and " + b.title
-	case a.Cluster():
-		return "ClusterPodDefaults " + a.name + " and " + b.name
-	}
-	return "PodDefaults " + a.name + " and " + b.name
-}
