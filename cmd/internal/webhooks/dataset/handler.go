@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/chain"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/pipeline"
 )
 
 // handler decides about a pod.
@@ -79,11 +79,11 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return h.response(ctx, d)
 }
 
-// A mode selects the chains of a profile for a pod.
-type mode func(*Profile) *chains
+// A mode selects the pipelines of a profile for a pod.
+type mode func(*Profile) *pipelines
 
-func serverful(p *Profile) *chains  { return &p.serverful }
-func serverless(p *Profile) *chains { return &p.serverless }
+func serverful(p *Profile) *pipelines  { return &p.serverful }
+func serverless(p *Profile) *pipelines { return &p.serverless }
 
 // mode returns the mode that a pod requests, or nil.
 func (h *handler) mode(meta *podMetadata) mode {
@@ -139,12 +139,12 @@ func (h *handler) draft(ctx context.Context, p *pod, req *admissionv1.AdmissionR
 }
 
 // run calls the plugins. After an error the draft must not be used.
-func (h *handler) run(ctx context.Context, d *draft, chains *chains) error {
-	var c chain.Chain[*draft]
+func (h *handler) run(ctx context.Context, d *draft, pipelines *pipelines) error {
+	var c pipeline.Pipeline[*draft]
 	if len(d.mounted) > 0 {
-		c = chains.with
+		c = pipelines.with
 	} else {
-		c = chains.without
+		c = pipelines.without
 	}
 	before := d.changes
 	return c.Run(ctx, d, func(plugin string, _ bool, err error) {

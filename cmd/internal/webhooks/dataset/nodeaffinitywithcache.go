@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/chain"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/pipeline"
 )
 
 // tieredLocality are the arguments of NodeAffinityWithCache: which localities attract a
@@ -76,7 +76,7 @@ func (t *tieredLocality) has(name string) bool {
 // or as a requirement for Datasets named by a label of the pod.
 type nodeAffinityWithCache struct{ tiers tieredLocality }
 
-func newNodeAffinityWithCache(args string) (chain.Plugin[*draft], error) {
+func newNodeAffinityWithCache(args string) (pipeline.Plugin[*draft], error) {
 	p := &nodeAffinityWithCache{}
 	if err := yaml.UnmarshalStrict([]byte(args), &p.tiers); err != nil {
 		return nil, describe(err)
@@ -84,7 +84,7 @@ func newNodeAffinityWithCache(args string) (chain.Plugin[*draft], error) {
 	return p, p.tiers.validate()
 }
 
-// Mutate implements [chain.Plugin].
+// Mutate implements [pipeline.Plugin].
 func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, err error) {
 	required := d.requiredClaims()
 	if len(p.tiers.Preferred) == 0 && len(p.tiers.Required) == 0 || len(d.mounted) == 0 {

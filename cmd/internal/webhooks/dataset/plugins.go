@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/chain"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/pipeline"
 )
 
 // Names of plugins in profiles.
@@ -23,8 +23,8 @@ const (
 )
 
 // plugins returns all plugins.
-func plugins() chain.Registry[*draft] {
-	return chain.Registry[*draft]{
+func plugins() pipeline.Registry[*draft] {
+	return pipeline.Registry[*draft]{
 		requireNodeWithFuseName:      withoutArgs(requireNodeWithFuse),
 		nodeAffinityWithCacheName:    newNodeAffinityWithCache,
 		preferNodesWithoutCacheName:  withoutArgs(preferNodesWithoutCache),
@@ -39,8 +39,8 @@ func plugins() chain.Registry[*draft] {
 func PluginNames() []string { return plugins().Names() }
 
 // withoutArgs returns a plugin without arguments.
-func withoutArgs(mutate chain.Func[*draft]) chain.Factory[*draft] {
-	return func(args string) (chain.Plugin[*draft], error) {
+func withoutArgs(mutate pipeline.Func[*draft]) pipeline.Factory[*draft] {
+	return func(args string) (pipeline.Plugin[*draft], error) {
 		var none any
 		if err := yaml.Unmarshal([]byte(args), &none); err != nil {
 			return nil, describe(err)

@@ -5,7 +5,7 @@ package dataset
 import "context"
 
 // preferNodesWithoutCache keeps pods without Datasets away from nodes with cache, if
-// possible. It ends the chain.
+// possible. It ends the pipeline.
 func preferNodesWithoutCache(_ context.Context, d *draft) (stop bool, err error) {
 	if len(d.mounted) > 0 {
 		return true, nil

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/chain"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/pipeline"
 )
 
 // profileKey is the ConfigMap key of a profile.
@@ -53,11 +53,11 @@ pluginConfig:
 // Profile is Fluid's plugin configuration: the plugins, their order and their
 // arguments.
 type Profile struct {
-	serverful, serverless chains
+	serverful, serverless pipelines
 }
 
-// chains are the chains of one mode.
-type chains struct{ with, without chain.Chain[*draft] }
+// pipelines are the pipelines of one mode.
+type pipelines struct{ with, without pipeline.Pipeline[*draft] }
 
 // profileFile has the fields of the file.
 type profileFile struct {
@@ -115,7 +115,7 @@ func ParseProfile(text string) (*Profile, error) {
 	for _, list := range []struct {
 		field string
 		names []string
-		into  *chain.Chain[*draft]
+		into  *pipeline.Pipeline[*draft]
 	}{
 		{"plugins.serverful.withDataset", file.Plugins.Serverful.WithDataset, &p.serverful.with},
 		{"plugins.serverful.withoutDataset", file.Plugins.Serverful.WithoutDataset, &p.serverful.without},
@@ -134,10 +134,10 @@ func ParseProfile(text string) (*Profile, error) {
 	return p, nil
 }
 
-// sidecars reports whether any chain adds sidecars.
+// sidecars reports whether any pipeline adds sidecars.
 func (p *Profile) sidecars() bool {
-	for _, c := range []chain.Chain[*draft]{p.serverful.with, p.serverful.without, p.serverless.with, p.serverless.without} {
-		if slices.ContainsFunc(c, func(l chain.Link[*draft]) bool { return l.Name == fuseSidecarName }) {
+	for _, c := range []pipeline.Pipeline[*draft]{p.serverful.with, p.serverful.without, p.serverless.with, p.serverless.without} {
+		if slices.ContainsFunc(c, func(l pipeline.Step[*draft]) bool { return l.Name == fuseSidecarName }) {
 			return true
 		}
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain runs plugins one after the other on one thing, in an order that a file
+// Package pipeline runs plugins one after the other on one thing, in an order that a file
 // says. A plugin has a name and may have arguments; it changes the thing, and may end
-// the chain.
-package chain
+// the pipeline.
+package pipeline
 
 import (
 	"context"
@@ -45,10 +45,10 @@ func (r Registry[T]) Check(name string) error {
 	return nil
 }
 
-// Build makes a chain of plugins in the order of their names, each with its arguments.
+// Build makes a pipeline of plugins in the order of their names, each with its arguments.
 // The error reports all problems.
-func (r Registry[T]) Build(names []string, args map[string]string) (Chain[T], error) {
-	var c Chain[T]
+func (r Registry[T]) Build(names []string, args map[string]string) (Pipeline[T], error) {
+	var c Pipeline[T]
 	var errs []error
 	for i, name := range names {
 		if err := r.Check(name); err != nil {
@@ -64,7 +64,7 @@ func (r Registry[T]) Build(names []string, args map[string]string) (Chain[T], er
 			errs = append(errs, fmt.Errorf("arguments of %s: %w", name, err))
 			continue
 		}
-		c = append(c, Link[T]{name, plugin})
+		c = append(c, Step[T]{name, plugin})
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -72,27 +72,27 @@ func (r Registry[T]) Build(names []string, args map[string]string) (Chain[T], er
 	return c, nil
 }
 
-// Link is a plugin in a chain.
-type Link[T any] struct {
+// Step is a plugin in a pipeline.
+type Step[T any] struct {
 	Name   string
 	Plugin Plugin[T]
 }
 
-// Chain are plugins in their order.
-type Chain[T any] []Link[T]
+// Pipeline are plugins in their order.
+type Pipeline[T any] []Step[T]
 
-// Run asks the plugins one after the other, until one stops the chain, has an error, or
+// Run asks the plugins one after the other, until one stops the pipeline, has an error, or
 // the context ends. After each that was asked, observe is told of it. The error names
 // the plugin.
-func (c Chain[T]) Run(ctx context.Context, target T, observe func(name string, stop bool, err error)) error {
-	for _, link := range c {
+func (c Pipeline[T]) Run(ctx context.Context, target T, observe func(name string, stop bool, err error)) error {
+	for _, step := range c {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("before plugin %s: %w", link.Name, err)
+			return fmt.Errorf("before plugin %s: %w", step.Name, err)
 		}
-		stop, err := link.Plugin.Mutate(ctx, target)
-		observe(link.Name, stop, err)
+		stop, err := step.Plugin.Mutate(ctx, target)
+		observe(step.Name, stop, err)
 		if err != nil {
-			return fmt.Errorf("plugin %s: %w", link.Name, err)
+			return fmt.Errorf("plugin %s: %w", step.Name, err)
 		}
 		if stop {
 			return nil
