@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/commands"
-	"github.com/sallyport-io/sallyport/cmd/internal/commands/fleet"
+	"github.com/sallyport-io/sallyport/cmd/internal/commands/contexts"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/serverdoctor"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/application"
@@ -19,10 +19,10 @@ import (
 // groups are the commands, as the help shows them.
 func groups() []commandGroup {
 	return []commandGroup{
-		{"Before you apply", []*cobra.Command{newReviewCommand(), newTestCommand(), fleet.Command(newLintCommand), fleet.Command(newChainCommand), newReplayCommand()}},
+		{"Before you apply", []*cobra.Command{newReviewCommand(), newTestCommand(), contexts.Command(newLintCommand), contexts.Command(newChainCommand), newReplayCommand()}},
 		{"In a cluster", []*cobra.Command{
-			newExplainCommand(), newDiffCommand(), newPreviewCommand(), fleet.Command(newDriftCommand),
-			fleet.Command(newDoctorCommand), fleet.Command(newTopCommand), newConsoleCommand(),
+			newExplainCommand(), newDiffCommand(), newPreviewCommand(), contexts.Command(newDriftCommand),
+			contexts.Command(newDoctorCommand), contexts.Command(newTopCommand), newConsoleCommand(),
 		}},
 		{"PodDefaults", []*cobra.Command{newRolloutCommand(), newExportCommand()}},
 		{"Servers", []*cobra.Command{

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet runs a command that reads one cluster on several, side by side. What goes in is a constructor of the
+// Package contexts runs a command that reads one cluster on several, side by side. What goes in is a constructor of the
 // command; each cluster gets a command of its own with the same flags and arguments and its --context. What comes out
 // is what each has printed, cluster by cluster, or one document with all. It reads nothing itself, and never lets a
 // cluster that is slow or down hold up the others.
-package fleet
+package contexts
 
 import (
 	"bytes"

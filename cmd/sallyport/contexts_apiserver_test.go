@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/commands/fleet"
+	"github.com/sallyport-io/sallyport/cmd/internal/commands/contexts"
 	"github.com/sallyport-io/sallyport/config/crd"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/sallyporttest"
@@ -62,7 +62,7 @@ func TestSeveralClustersOnARealAPIServer(t *testing.T) {
 			if status != 1 || failed == nil || failed.Error() != "2 of 5 clusters could not be read: slow, stopped" {
 				t.Errorf("status %d, %v\n%s", status, failed, &errOut)
 			}
-			var all fleet.Results
+			var all contexts.Results
 			if err := json.Unmarshal(out.Bytes(), &all); err != nil {
 				t.Fatalf("%v\n%s", err, &out)
 			}
