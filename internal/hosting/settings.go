@@ -5,10 +5,8 @@ package hosting
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/sallyport-io/sallyport/internal/certificate"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/serving"
 )
@@ -29,7 +27,7 @@ type Settings struct {
 // setting; serve and cloud say where theirs differ.
 func (s *Settings) SetDefaults(name string) {
 	*s.Registration = registration.Settings{
-		Mode: registration.ModeAPI, Name: name, ExcludedNamespaces: ExcludedNamespaces(), OwnPods: "app.kubernetes.io/name=" + name, ForeignTerms: ForeignTermsKeep,
+		Mode: registration.ModeAPI, Name: name, ExcludedNamespaces: selectors.ExcludedNamespaces(), OwnPods: "app.kubernetes.io/name=" + name, ForeignTerms: ForeignTermsKeep,
 	}
 	*s.Certificate = certificate.DefaultSettings(name)
 	// The defaults of Kubernetes' components.
@@ -40,11 +38,6 @@ func (s *Settings) SetDefaults(name string) {
 		Mode: serving.AuthenticationNone, Metrics: serving.AuthenticationNone, ClientCommonNames: []string{}, PrivatePaths: PrivatePathsNever,
 	}
 	*s.Serving = serving.DefaultSettings()
-}
-
-// ExcludedNamespaces returns the namespaces that must work without webhooks.
-func ExcludedNamespaces() []string {
-	return []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic}
 }
 
 // The values of authentication.privatePaths.

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
 	"github.com/sallyport-io/sallyport/internal/kube/selectors"
@@ -18,11 +16,6 @@ import (
 // narrowed reports whether anything besides the rules narrows the webhook.
 func (w *webhook) narrowed() bool {
 	return len(selectors.Terms(w.NamespaceSelector)) > 0 || len(selectors.Terms(w.ObjectSelector)) > 0 || len(w.MatchConditions) > 0
-}
-
-// systemNamespaces returns the namespaces that must work without webhooks.
-func systemNamespaces() []string {
-	return []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease, metav1.NamespacePublic}
 }
 
 // kindOf returns the kind of the built-in resources that rules here ask about.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint/resourcenames"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/matcher"
+	"github.com/sallyport-io/sallyport/internal/kube/selectors"
 )
 
 func wedgeSystem() Rule {
@@ -20,7 +21,7 @@ func wedgeSystem() Rule {
 		check: func(c *checker) {
 			for _, w := range c.webhooks {
 				var reached []string
-				for _, namespace := range systemNamespaces() {
+				for _, namespace := range selectors.ExcludedNamespaces() {
 					if slices.ContainsFunc(w.namespaced(), func(r aRequest) bool { return c.reaches(w, r.group, r.resource, namespace) }) {
 						reached = append(reached, namespace)
 					}
