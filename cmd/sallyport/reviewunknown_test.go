@@ -11,6 +11,8 @@ const selectiveYAML = `{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefau
 ---
 `
 
+const excludedYAML = `{apiVersion: v1, kind: Pod, metadata: {name: excluded, labels: {proxy: "true"}, annotations: {poddefault.admission.kubeflow.org/exclude: "true"}}, spec: {containers: [{name: main, image: x}]}}`
+
 func TestAReviewWithoutTheLabelsOfTheNamespaceIsNotKnown(t *testing.T) {
 	namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {tier: gold}}}"
 	for name, tc := range map[string]struct {
@@ -22,7 +24,11 @@ func TestAReviewWithoutTheLabelsOfTheNamespaceIsNotKnown(t *testing.T) {
 		"with the Namespace":          {matchingYAML, selectiveYAML + namespace, exitOK, ""},
 		"a pod that it does not want": {otherYAML, selectiveYAML, exitOK, ""},
 		"by the name alone":           {matchingYAML, strings.ReplaceAll(selectiveYAML, "tier: gold", "kubernetes.io/metadata.name: default"), exitOK, ""},
-		"another name":                {matchingYAML, strings.ReplaceAll(selectiveYAML, "tier: gold", "kubernetes.io/metadata.name: other, tier: gold"), exitOK, ""},
+		"a pod that a PodDefault labels": {otherYAML, selectiveYAML + "{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: labels}, spec: {selector: {}, labels: {proxy: 'true'}}}", exitError,
+			"whether ClusterPodDefault gpu is applied is not known: it selects namespaces by tier=gold"},
+		"a pod that excludes itself":        {excludedYAML, strings.ReplaceAll(selectiveYAML, "spec: {", "spec: {allowExclude: true, "), exitOK, ""},
+		"a pod that may not exclude itself": {excludedYAML, selectiveYAML, exitError, "whether ClusterPodDefault gpu is applied is not known: it selects namespaces by tier=gold"},
+		"another name":                      {matchingYAML, strings.ReplaceAll(selectiveYAML, "tier: gold", "kubernetes.io/metadata.name: other, tier: gold"), exitOK, ""},
 	} {
 		got := sallyportWith(t, tc.pod, "review", "-f", "-", "--with", file(t, "with.yaml", tc.with))
 		if got.status != tc.status || !strings.Contains(got.stderr, tc.stderr) {

@@ -5,8 +5,6 @@ package poddefault
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
@@ -19,7 +17,7 @@ import (
 // says why the pod would be denied. Unapplied are the objects that select it and would be left out, with the reason. Objects
 // in mode Audit are neither.
 func Preview(ctx context.Context, webhooks []admission.Webhook, req *admissionv1.AdmissionRequest) (refused, unapplied []string, err error) {
-	trace, dry := Trace{}, *req
+	trace, dry := &Trace{}, *req
 	dry.DryRun = new(true)
 	denial := ""
 	for _, w := range webhooks {
@@ -31,8 +29,8 @@ func Preview(ctx context.Context, webhooks []admission.Webhook, req *admissionv1
 			denial = resp.Status.Message
 		}
 	}
-	for _, title := range slices.Sorted(maps.Keys(trace)) {
-		switch r := trace[title]; {
+	for r := range trace.Selected() {
+		switch {
 		case r.Why == match.Refused && r.Text != "":
 			refused = append(refused, r.Text)
 		case r.Why == match.Unusable || r.Why == match.Skipped:

@@ -276,10 +276,11 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 	s := match.NewMatcher(namespace, md, h.excluded, &b)
 	chosen, err := s.BySent(source)
 	if err != nil {
+		h.traced(ctx, source, namespace, md.Labels, nil, chosen)
 		return nil, err
 	}
 	if len(chosen.Objects)+len(chosen.Outside) == 0 {
-		traced(ctx, nil, chosen)
+		h.traced(ctx, source, namespace, md.Labels, nil, chosen)
 		return admission.Allowed(), nil
 	}
 	md.Complete()
@@ -300,11 +301,12 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 		return admission.BadRequest("not a pod: spec is missing, or a container is not an object"), nil
 	case errors.As(err, &tooMuch) && m != nil && m.Denies():
 	case err != nil:
+		h.traced(ctx, source, namespace, md.Labels, nil, chosen)
 		return nil, err
 	default:
 		m.Tally(chosen)
 	}
-	traced(ctx, m, chosen)
+	h.traced(ctx, source, namespace, md.Labels, m, chosen)
 	if len(m.Conflicts) > 0 {
 		h.tell(ctx, namespace, md, m.Refusals)
 		return m.Denial(), nil

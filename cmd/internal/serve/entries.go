@@ -74,7 +74,7 @@ func (c *Config) adjust(w *admission.Webhook) {
 }
 
 // called returns whether the API server calls the webhooks of an entry for a new pod, by the entry's own terms.
-func called(entry *configv1alpha1.Webhook, labelsOf func(namespace string) labels.Set) (func(*admissionv1.AdmissionRequest) bool, error) {
+func called(entry *configv1alpha1.Webhook, labelsOf func(namespace string) (set labels.Set, known bool)) (func(*admissionv1.AdmissionRequest) bool, error) {
 	if entry == nil {
 		entry = &configv1alpha1.Webhook{}
 	}
@@ -82,8 +82,10 @@ func called(entry *configv1alpha1.Webhook, labelsOf func(namespace string) label
 	pods, errPods := selectorOf(entry.ObjectSelector)
 	excludes := new(conditions.Latest).Of(entry.MatchConditions)
 	return func(req *admissionv1.AdmissionRequest) bool {
-		if !namespaces.Empty() && !namespaces.Matches(labelsOf(req.Namespace)) {
-			return false
+		if !namespaces.Empty() {
+			if set, _ := labelsOf(req.Namespace); !namespaces.Matches(set) {
+				return false
+			}
 		}
 		if pods.Empty() && excludes == nil {
 			return true

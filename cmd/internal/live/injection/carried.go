@@ -9,20 +9,11 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// carry adds what the annotations of an admitted pod say about objects that no longer
-// apply: they are gone or do not match any more. WhyNot has the reasons for the latter
-// by title.
-func (e *Explanation) carry(known *Defaults, stored *manifest.Object, whyNot map[string]string) {
+// carry adds what the annotations of an admitted pod say about objects that are gone.
+func (e *Explanation) carry(known *Defaults, stored *manifest.Object) {
 	told := map[string]bool{} // annotations already covered
 	for _, d := range known.all {
-		name := d.compiled.String()
 		told[d.compiled.Mark()] = true
-		reason, differs := whyNot[name]
-		if !differs || !d.wasDecided(stored) {
-			continue
-		}
-		applied, detail := d.wasApplied(stored, nil)
-		e.Carried = append(e.Carried, explained{Name: name, Applied: applied, Detail: strings.TrimPrefix(detail+"; it does not match now: "+reason, "; ")})
 	}
 	const gone = "there is no such object now"
 	marks := map[string]meta.CarriedMark{}

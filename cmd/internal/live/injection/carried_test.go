@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
@@ -44,13 +43,13 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace := poddefault.Trace{}
-	out, err := o.try(poddefault.WithTrace(t.Context(), trace), bare, known)
+
+	out, err := o.try(t.Context(), bare, known)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &Explanation{Object: pod.Title(), Namespace: "team-a", Warnings: out.Warnings}
-	e.match(known, bare, pod, out, trace, false)
+	e.match(known, pod, out, false)
 	var text strings.Builder
 	if err := e.PrintText(&text); err != nil {
 		t.Fatal(err)
@@ -62,7 +61,7 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 
 	known.clusterHidden, known.all = true, nil
 	hidden := &Explanation{Namespace: "team-a"}
-	hidden.match(known, bare, pod, out, trace, false)
+	hidden.match(known, pod, out, false)
 	text.Reset()
 	if err := hidden.PrintText(&text); err != nil || !strings.Contains(text.String(), "ClusterPodDefault left: applied, as it was at resourceVersion 8; there is no such object now, or you may not read it\n") {
 		t.Errorf("%v:\n%s", err, text.String())
@@ -124,13 +123,13 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		trace := poddefault.Trace{}
-		out, err := trial().try(poddefault.WithTrace(t.Context(), trace), sent, known)
+
+		out, err := trial().try(t.Context(), sent, known)
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := &Explanation{Namespace: "team-a"}
-		e.match(known, sent, stored, out, trace, false)
+		e.match(known, stored, out, false)
 		var text strings.Builder
 		if err := e.PrintText(&text); err != nil || !strings.Contains(text.String(), "  PodDefault team-a/staged: "+c.want) {
 			t.Errorf("%s: %v:\n%s", what, err, text.String())
@@ -149,8 +148,7 @@ func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, revision, _ := strings.Cut(annotationsOf(out.After)[meta.RevisionsAnnotation], "@")
-		return revision
+		return out.PodDefaults.Of(known.all[0].compiled).Object.Revision()
 	}
 	seen := map[string]bool{}
 	for i := range 20 {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -16,18 +14,6 @@ import (
 // decidedOn reports whether the decisions annotation lists the object.
 func decidedOn(annotations map[string]string, d *Default) bool {
 	return slices.Contains(strings.Split(annotations[meta.DecisionsAnnotation], ","), d.compiled.Decision())
-}
-
-func annotationsOf(pod []byte) map[string]string {
-	var body struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(pod, &body) != nil {
-		return nil
-	}
-	return body.Metadata.Annotations
 }
 
 // addedBy returns the places that each object changes, without its mark.

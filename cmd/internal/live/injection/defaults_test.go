@@ -59,13 +59,13 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: others}, spec: {selector: {}, namespaceSelector: {matchLabels: {tier: data}}, env: [{name: E, value: x}]}}")
 	o := trial()
 	pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, labels: {use: 'true'}}, spec: {containers: [{name: main, image: x}]}}")
-	trace := poddefault.Trace{}
-	out, err := o.try(poddefault.WithTrace(t.Context(), trace), pod, known)
+
+	out, err := o.try(t.Context(), pod, known)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := &Explanation{Object: pod.Title(), Namespace: "team-a", Warnings: out.Warnings}
-	e.match(known, pod, nil, out, trace, false)
+	e.match(known, nil, out, false)
 	var text strings.Builder
 	if err := e.PrintText(&text); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,8 @@ func TestAnExplanationHasTheReasonsOfTheDecision(t *testing.T) {
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: fights, namespace: team-a}, spec: {selector: {}, conflictPolicy: Skip, env: [{name: A, value: s3cret}]}}",
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: lacks, namespace: team-a}, spec: {selector: {}, volumeMounts: [{name: disk, mountPath: /data}]}}",
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: labels, namespace: team-a}, spec: {selector: {}, labels: {added: 'true'}}}",
-		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: must}, spec: {selector: {matchLabels: {added: 'true'}}, env: [{name: B, value: x}]}}")
+		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: must}, spec: {selector: {matchLabels: {added: 'true'}}, env: [{name: B, value: x}]}}",
+		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: more}, spec: {selector: {matchLabels: {added: 'true', zone: x}}, env: [{name: C, value: x}]}}")
 	for _, tc := range []struct {
 		annotations string
 		want        []string
@@ -89,25 +90,28 @@ func TestAnExplanationHasTheReasonsOfTheDecision(t *testing.T) {
 			"PodDefault team-a/fights: not applied, it would be skipped: env A of container main: the pod has a literal value, wanted is another (values hidden)\n",
 			"PodDefault team-a/lacks: not applied, it cannot work in this pod: a volume that it mounts exists neither there nor in the pod\n",
 			"ClusterPodDefault must: applied, selected by the label added, which PodDefault team-a/labels adds\n",
+			"ClusterPodDefault more: label zone: it wants \"x\", the pod has no such label\n",
 		}},
 		{"poddefault.admission.kubeflow.org/exclude: 'true'", []string{
+			"Note: the pod excludes itself by the annotation poddefault.admission.kubeflow.org/exclude.\n",
 			"PodDefault team-a/fights: not applied, the pod excludes itself\n",
-			"Not matching:\n  ClusterPodDefault must: label added: it wants \"true\", the pod has no such label\n",
+			"\n  ClusterPodDefault must: label added: it wants \"true\", the pod has no such label\n",
 		}},
+		{"kubernetes.io/config.mirror: x", []string{"Not matching:\n", "\n  PodDefault team-a/fights: no webhook of PodDefaults is called for such a pod\n"}},
 	} {
 		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, annotations: {"+tc.annotations+"}}, spec: {containers: [{name: main, image: x, env: [{name: A, value: own}]}]}}")
-		trace, o := poddefault.Trace{}, trial()
+		o := trial()
 		o.Webhooks = func(source match.Source) ([]admission.Webhook, error) {
 			webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 			excluded, other := poddefault.NewExcluded(source, poddefault.DefaultSettings())
 			return []admission.Webhook{webhook, excluded}, errors.Join(err, other)
 		}
-		out, err := o.try(poddefault.WithTrace(t.Context(), trace), pod, known)
+		out, err := o.try(t.Context(), pod, known)
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := &Explanation{Object: pod.Title(), Namespace: "team-a"}
-		e.match(known, pod, nil, out, trace, false)
+		e.match(known, nil, out, false)
 		var text strings.Builder
 		if err := e.PrintText(&text); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +16,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -132,8 +130,7 @@ func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation
 			return nil, err
 		}
 	}
-	trace := poddefault.Trace{}
-	out, err := x.try(poddefault.WithTrace(ctx, trace), pod, known)
+	out, err := x.try(ctx, pod, known)
 	refused := err == nil && out.Denied != nil // by PodDefaults, and not by the API server afterwards
 	if err == nil {
 		err = x.askServer(ctx, e, known, stored, out, of.Controller)
@@ -148,7 +145,7 @@ func (x *explainer) explain(ctx context.Context, of *workload.Pod) (*Explanation
 	if out.Denied != nil {
 		e.Denied = out.Denied.Message
 	}
-	e.match(known, pod, stored, out, trace, refused)
+	e.match(known, stored, out, refused)
 	if err := x.place(ctx, e, stored, out); err != nil {
 		return nil, fmt.Errorf("%s: %s: datasets: %w", given.At(), given.Title(), err)
 	}
@@ -178,30 +175,27 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 	return nil
 }
 
-// match tells what the decision knew about each object, none of which applied if they refused the pod, and which label of the others does not match.
-func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *review.Outcome, trace poddefault.Trace, refused bool) {
-	added, after, whyNot := addedBy(out), annotationsOf(out.After), map[string]string{}
+// match tells what the decision knew about each object, none of which applied if they refused the pod.
+func (e *Explanation) match(known *Defaults, stored *manifest.Object, out *review.Outcome, refused bool) {
+	added := addedBy(out)
 	for _, d := range known.all {
-		name := d.compiled.String()
-		r := trace[name]
-		reason := ""
-		if r.Why == "" || r.Why == match.AddedLabels {
-			reason = match.Mismatch(d.compiled, known.labels, pod.Labels)
+		r := out.PodDefaults.Of(d.compiled)
+		if r.Why == match.Excluded {
+			e.Note = "the pod excludes itself by the annotation " + meta.ExcludeAnnotation
 		}
-		if r.Why == match.AddedLabels {
-			reason += ", and labels that PodDefaults add do not select it"
-		}
-		if reason != "" {
-			if whyNot[name] = reason; stored == nil || !d.wasDecided(stored) {
-				e.NotMatching = append(e.NotMatching, notMatching{name, reason})
-			}
-			continue
-		}
-		x := explained{Name: name, Adds: added[name], Exempt: r.By, Applied: r.Why == match.Applied && !refused}
+		x := explained{Name: d.compiled.String(), Adds: added[d.compiled.String()], Exempt: r.By, Applied: r.Why == match.Applied && !refused}
 		if stored != nil {
-			x.Applied, x.Detail = d.wasApplied(stored, after)
+			x.Applied, x.Detail = d.wasApplied(stored, r)
 		} else if !x.Applied {
 			x.Detail = d.whyNot(r, refused)
+		}
+		if reason := unmatched(r); reason != "" {
+			if stored == nil || !d.wasDecided(stored) {
+				e.NotMatching = append(e.NotMatching, notMatching{x.Name, reason})
+			} else {
+				e.Carried = append(e.Carried, explained{Name: x.Name, Applied: x.Applied, Detail: strings.TrimPrefix(x.Detail+"; it does not match now: "+reason, "; ")})
+			}
+			continue
 		}
 		var details []string
 		if x.Exempt == nil || x.Applied {
@@ -219,13 +213,19 @@ func (e *Explanation) match(known *Defaults, pod, stored *manifest.Object, out *
 		e.Matching = append(e.Matching, x)
 	}
 	if stored != nil {
-		e.carry(known, stored, whyNot)
+		e.carry(known, stored)
 	}
-	if slices.ContainsFunc(known.all, func(d *Default) bool {
-		return pod.Annotations[meta.ExcludeAnnotation] == "true" && d.compiled.AllowExclude()
-	}) {
-		e.Note = "the pod excludes itself by the annotation " + meta.ExcludeAnnotation
+}
+
+// unmatched returns why an object does not match a pod; empty if it does.
+func unmatched(r match.Reason) string {
+	switch r.Why {
+	case match.NotCalled:
+		return "no webhook of PodDefaults is called for such a pod"
+	case match.NotSelected, match.AddedLabels:
+		return r.Text
 	}
+	return ""
 }
 
 // wasDecided reports whether an admitted pod records a decision about it.
@@ -234,9 +234,8 @@ func (d *Default) wasDecided(stored *manifest.Object) bool {
 	return applied || decidedOn(stored.Annotations, d)
 }
 
-// wasApplied explains the decision on an admitted pod. After are the annotations of such a
-// pod if it were created now.
-func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (applied bool, detail string) {
+// wasApplied explains the decision on an admitted pod, given that on such a pod if it were created now.
+func (d *Default) wasApplied(stored *manifest.Object, now match.Reason) (applied bool, detail string) {
 	mark, applied := d.compiled.MarkIn(stored.Annotations)
 	decided := decidedOn(stored.Annotations, d)
 	stable, _ := d.compiled.RolledOut()
@@ -245,18 +244,18 @@ func (d *Default) wasApplied(stored *manifest.Object, after map[string]string) (
 		return true, "current revision"
 	case applied && stable != nil && stable.Wrote(mark):
 		return true, fmt.Sprintf("as it was at %s, which is stable while revision %s is rolled out (%s%s)",
-			markedState(mark), revision.Short(d.compiled.Revision()), d.stage(), d.reaches(stored, after))
+			markedState(mark), revision.Short(d.compiled.Revision()), d.stage(), d.reaches(stored, now))
 	case applied:
 		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
 			markedState(d.compiled.MarkNow()) + " now"
-	case stored.Annotations[meta.ExcludeAnnotation] == "true" && d.compiled.AllowExclude():
-		return false, "the pod excludes itself"
-	case decided && d.spec.Mode == kubeflowv1alpha1.ModeAudit:
+	case now.Why == match.Excluded:
+		return false, d.whyNot(now, false)
+	case decided && d.compiled.Audit:
 		return false, "its mode is Audit"
 	case decided:
 		return false, "it was looked at and not applied: skipped because of a conflict, or it cannot work"
-	case d.compiled.Problem() != nil:
-		return false, "it can never work: " + strings.ReplaceAll(d.compiled.Problem().Error(), "\n", "; ")
+	case now.Why == match.Unusable && d.compiled.Problem() != nil:
+		return false, d.whyNot(now, false)
 	case stored.CreationTimestamp.Time.Before(d.CreationTimestamp.Time):
 		return false, "it was created after the pod"
 	}
@@ -277,15 +276,14 @@ func (d *Default) stage() string {
 
 // reaches tells whether the step of the rollout includes an admitted pod, if the pod's
 // name or workload decides that.
-func (d *Default) reaches(stored *manifest.Object, after map[string]string) string {
+func (d *Default) reaches(stored *manifest.Object, now match.Reason) string {
 	if d.spec.Rollout.By == kubeflowv1alpha1.RolloutByPod && stored.GenerateName != "" {
 		return ""
 	}
-	mark, applies := d.compiled.MarkIn(after)
 	switch {
-	case !applies || d.compiled.Step() == 0:
+	case now.Why != match.Applied || d.compiled.Step() == 0:
 		return ""
-	case d.compiled.Wrote(mark):
+	case now.Object.Revision() == d.compiled.Revision():
 		return ", which includes the pod that replaces it"
 	}
 	return ", which does not include this pod"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
 )
@@ -28,6 +29,8 @@ type Question struct {
 type Outcome struct {
 	*replay.Result
 	Object *manifest.Object
+	// PodDefaults says what became of each PodDefault.
+	PodDefaults *poddefault.Trace
 	// Verdict replaces the usual verdict on a changed object; empty for the usual one.
 	Verdict string
 	// OriginsBefore are the origins of fields in the object before the review; nil if there are
@@ -87,9 +90,10 @@ func (a Asker) Ask(o, old *manifest.Object) Question {
 
 // Decide sends a question to the webhooks.
 func Decide(ctx context.Context, q Question, webhooks []admission.Webhook) (*Outcome, error) {
-	result, err := q.Run(ctx, webhooks)
+	trace := &poddefault.Trace{}
+	result, err := q.Run(poddefault.WithTrace(ctx, trace), webhooks)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", q.Object.At(), q.Object.Title(), err)
 	}
-	return &Outcome{Result: result, Object: q.Object}, nil
+	return &Outcome{Result: result, Object: q.Object, PodDefaults: trace}, nil
 }

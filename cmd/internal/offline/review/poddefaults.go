@@ -12,13 +12,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/plugins"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
@@ -30,8 +30,6 @@ type podDefaults struct {
 	index      *source.Index
 	namespaces map[string]bool
 	cluster    bool            // there are ClusterPodDefaults
-	given      map[string]bool // namespaces whose labels are known
-	selective  []*plan.Plan    // ClusterPodDefaults that select namespaces
 	connects   bool            // one of them selects Secrets
 	secrets    bool            // there are Secrets
 	hidden     bool            // no Secret is known, whatever the files have
@@ -42,7 +40,7 @@ type podDefaults struct {
 }
 
 func newPodDefaults(exempts bool) *podDefaults {
-	return &podDefaults{exempts: exempts, index: source.NewIndex(), given: map[string]bool{}, namespaces: map[string]bool{}, told: map[string]bool{}}
+	return &podDefaults{exempts: exempts, index: source.NewIndex(), namespaces: map[string]bool{}, told: map[string]bool{}}
 }
 
 // limitSecrets makes the PodDefaults know the Secrets that a server knows by its dataConnections.
@@ -66,7 +64,6 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 	for _, object := range objects {
 		if object.GVK() == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) && object.Name != "" {
 			p.index.SetNamespace(object.Name, labelsOfNamespace(object))
-			p.given[object.Name] = true
 			continue
 		}
 		if object.GVK() == sallyportv1alpha1.Kind(sallyportv1alpha1.ExemptionKind) {
@@ -119,9 +116,6 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 		p.connects = p.connects || compiled.Connects()
 		if compiled.Cluster() {
 			p.cluster = true
-			if s := compiled.NamespaceSelector(); s != nil && !s.Empty() && compiled.Injects() {
-				p.selective = append(p.selective, compiled)
-			}
 		} else {
 			p.namespaces[compiled.Namespace()] = true
 		}
@@ -260,27 +254,11 @@ func (p *podDefaults) explain(object *manifest.Object, namespace string, notes i
 
 // undecided returns an error if it depends on labels of a namespace that are not known whether a
 // ClusterPodDefault is applied to a pod.
-func (p *podDefaults) undecided(object *manifest.Object, namespace string) error {
-	if p.given[namespace] {
-		return nil
-	}
-	for _, c := range p.selective {
-		if !c.Selector().Matches(labels.Set(object.Labels)) {
-			continue
-		}
-		terms, _ := c.NamespaceSelector().Requirements()
-		var unknown []string
-		selects := true
-		for _, term := range terms {
-			if term.Key() != corev1.LabelMetadataName {
-				unknown = append(unknown, term.String())
-			} else {
-				selects = selects && term.Matches(labels.Set{corev1.LabelMetadataName: namespace})
-			}
-		}
-		if selects && len(unknown) > 0 {
-			return object.ErrorAt("", fmt.Sprintf("%s: whether %s is applied is not known: it selects namespaces by %s, and the labels of the namespace %s are not given: add the Namespace to --with",
-				object.Title(), c, strings.Join(unknown, ", "), namespace))
+func (p *podDefaults) undecided(out *Outcome) error {
+	for _, c := range p.index.All("") {
+		if r := out.PodDefaults.Of(c); len(r.Unknown) > 0 && r.Why != match.Exempt {
+			return out.Object.ErrorAt("", fmt.Sprintf("%s: whether %s is applied is not known: it selects namespaces by %s, and the labels of the namespace %s are not given: add the Namespace to --with",
+				out.Object.Title(), c, strings.Join(r.Unknown, ", "), out.Request.Namespace))
 		}
 	}
 	return nil

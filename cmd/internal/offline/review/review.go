@@ -333,7 +333,7 @@ func (r *reviewing) show(ctx context.Context, out *Outcome) error {
 		return err
 	}
 	if len(out.Calls) > 0 && out.Object.GVK() == workload.PodKind && out.Denied == nil {
-		if err := r.podDefaults.undecided(out.Object, out.Request.Namespace); err != nil {
+		if err := r.podDefaults.undecided(out); err != nil {
 			return err
 		}
 	}

@@ -35,8 +35,8 @@ type Source interface {
 	// Named returns those of them with these names, as in [meta.DecisionsAnnotation],
 	// whatever labels they select.
 	Named(ctx context.Context, namespace string, decisions []string) ([]*plan.Plan, error)
-	// NamespaceLabels returns the labels of a namespace, as far as known.
-	NamespaceLabels(namespace string) labels.Set
+	// NamespaceLabels returns the labels of a namespace, if they are known; otherwise those that every namespace has.
+	NamespaceLabels(namespace string) (set labels.Set, known bool)
 	// Exemptions returns the exemptions of a namespace, which must not be changed, and the
 	// time that decides whether they have ended.
 	Exemptions(namespace string) ([]*exempt.Exemption, time.Time)

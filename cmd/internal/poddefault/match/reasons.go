@@ -10,18 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // Why says what became of an object that selects a pod, or would.
 type Why string
 
-// What may become of an object. Those up to OtherRevision are decided by a [Match], the others by merging.
+// What may become of an object. Those up to NotSelected are decided by a [Match], the others by merging.
 const (
+	NotCalled     Why = "NotCalled"     // no webhook decided about the pod
 	Excluded      Why = "Excluded"      // the pod excludes itself
 	Exempt        Why = "Exempt"        // see Reason.By
-	AddedLabels   Why = "AddedLabels"   // labels that objects add would select it, and it is optional
+	AddedLabels   Why = "AddedLabels"   // labels that objects add would select it, and it is optional; see Reason.Text
 	OtherRevision Why = "OtherRevision" // the pod gets another revision, which does not select it
+	NotSelected   Why = "NotSelected"   // see Reason.Text, which is empty if no more was decided about the pod
 	Applied       Why = "Applied"
 	Audited       Why = "Audited"
 	Skipped       Why = "Skipped"  // see Reason.Text
@@ -34,9 +37,13 @@ const (
 type Reason struct {
 	Object *plan.Plan
 	Why    Why
-	Text   string            // of Skipped, Unusable, and Refused if the object has a conflict itself; without values
-	By     *exempt.Exemption // of Exempt
-	Via    []Added           // if added labels alone select it
+	// Text is without values, except those of labels in the texts of NotSelected and AddedLabels. Refused has one if the object
+	// has a conflict itself.
+	Text string
+	By   *exempt.Exemption // of Exempt
+	Via  []Added           // if added labels alone select it
+	// Unknown are the requirements on labels of the namespace on which it depends, and which the source does not know.
+	Unknown []string
 }
 
 // Added is a label that an object adds.
@@ -73,11 +80,61 @@ func (m *Match) Left() (reasons []Reason) {
 // BySent reports whether the labels that the pod was sent with select the object.
 func (m *Match) BySent(c *plan.Plan) bool { return m.bySent == nil || plan.IsIn(m.bySent.Objects, c) }
 
-// Mismatch returns the requirements of an object's selectors that the labels of a namespace, or otherwise those
+// A View is what selects objects for a pod: its labels, and those of its namespace.
+type View struct {
+	sent, stored meta.Labels // stored is with those that objects add
+	namespace    labels.Set
+	known        bool // the source knows the labels of the namespace
+	excluded     bool // the pod excludes itself
+}
+
+// NewView returns the view of a pod of a namespace with the labels that it was sent with, and those that objects add.
+func NewView(source Source, namespace string, sent meta.Labels, added []meta.Entry, excluded bool) *View {
+	v := &View{sent: sent, stored: sent.With(added), excluded: excluded}
+	v.namespace, v.known = source.NamespaceLabels(namespace)
+	return v
+}
+
+// Complete returns a reason with all that depends on selectors.
+func (v *View) Complete(r Reason) Reason {
+	pod := v.sent
+	if !r.Object.AllowExclude() {
+		pod = v.stored
+	}
+	switch r.Why {
+	case NotSelected:
+		r.Text = v.mismatch(r.Object, pod)
+	case AddedLabels:
+		r.Text = v.mismatch(r.Object, pod) + ", and labels that PodDefaults add do not select it"
+	}
+	if !v.known && (!v.excluded || !r.Object.AllowExclude()) {
+		r.Unknown = v.unknown(r.Object, pod)
+	}
+	return r
+}
+
+// unknown returns the requirements of an object on labels that the namespace may have; none if another is not met, or if the
+// object changes no pod.
+func (v *View) unknown(c *plan.Plan, pod labels.Labels) (unknown []string) {
+	if c.NamespaceSelector() == nil || !c.Injects() || !c.Selector().Matches(pod) {
+		return nil
+	}
+	requirements, _ := c.NamespaceSelector().Requirements()
+	for _, r := range requirements {
+		if !v.namespace.Has(r.Key()) {
+			unknown = append(unknown, r.String())
+		} else if !r.Matches(v.namespace) {
+			return nil
+		}
+	}
+	return unknown
+}
+
+// mismatch returns the requirements of an object's selectors that the labels of the namespace, or otherwise those
 // of a pod, do not meet; empty if they meet all.
-func Mismatch(c *plan.Plan, namespace, pod labels.Set) string {
+func (v *View) mismatch(c *plan.Plan, pod labels.Labels) string {
 	if selector := c.NamespaceSelector(); selector != nil {
-		if why := mismatch(selector, namespace, "the namespace"); why != "" {
+		if why := mismatch(selector, v.namespace, "the namespace"); why != "" {
 			return "namespaceSelector: " + why
 		}
 	}
@@ -88,7 +145,7 @@ func Mismatch(c *plan.Plan, namespace, pod labels.Set) string {
 }
 
 // mismatch returns the requirement of a selector that labels do not meet, or "".
-func mismatch(selector labels.Selector, set labels.Set, whose string) string {
+func mismatch(selector labels.Selector, set labels.Labels, whose string) string {
 	requirements, selectable := selector.Requirements()
 	if !selectable {
 		return "its selector does not parse, or selects nothing"
@@ -115,8 +172,8 @@ func mismatch(selector labels.Selector, set labels.Set, whose string) string {
 			wants = fmt.Sprintf("wants it %s %s", r.Operator(), values)
 		}
 		has := whose + " has no such label"
-		if value, ok := set[r.Key()]; ok {
-			has = fmt.Sprintf("%s has %q", whose, value)
+		if set.Has(r.Key()) {
+			has = fmt.Sprintf("%s has %q", whose, set.Get(r.Key()))
 		}
 		out = append(out, fmt.Sprintf("label %s: it %s, %s", r.Key(), wants, has))
 	}

@@ -33,7 +33,7 @@ func TestMismatchesNameTheLabel(t *testing.T) {
 			}
 		})
 	}
-	if got := mismatch(labels.Nothing(), nil, "the pod"); got == "" {
+	if got := mismatch(labels.Nothing(), labels.Set(nil), "the pod"); got == "" {
 		t.Error("a selector that selects nothing matches")
 	}
 	many := &metav1.LabelSelector{MatchLabels: map[string]string{}}
@@ -41,7 +41,7 @@ func TestMismatchesNameTheLabel(t *testing.T) {
 		many.MatchLabels[key] = "x"
 	}
 	selector, err := metav1.LabelSelectorAsSelector(many)
-	if got := mismatch(selector, nil, "the pod"); err != nil || !strings.HasSuffix(got, "; and 5 labels more") {
+	if got := mismatch(selector, labels.Set(nil), "the pod"); err != nil || !strings.HasSuffix(got, "; and 5 labels more") {
 		t.Errorf("got %q (%v)", got, err)
 	}
 	long := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "In", Values: strings.Split(strings.Repeat("value-", 20), "-")[:20]}}}
@@ -49,7 +49,7 @@ func TestMismatchesNameTheLabel(t *testing.T) {
 		long.MatchExpressions[0].Values[i] += string(rune('a' + i))
 	}
 	selector, err = metav1.LabelSelectorAsSelector(long)
-	if got := mismatch(selector, nil, "the pod"); err != nil || len(got) > 200 {
+	if got := mismatch(selector, labels.Set(nil), "the pod"); err != nil || len(got) > 200 {
 		t.Errorf("got %q (%v)", got, err)
 	}
 }

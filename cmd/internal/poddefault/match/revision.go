@@ -34,7 +34,7 @@ func (a *Arrival) resolve(source Source, selected, pinned []*plan.Plan) (resolve
 	if len(pinned) == 0 && !slices.ContainsFunc(selected, func(c *plan.Plan) bool { return c.Rollout != nil }) {
 		return selected, nil, nil
 	}
-	namespace := source.NamespaceLabels(a.Namespace)
+	namespace, _ := source.NamespaceLabels(a.Namespace)
 	selected = slices.DeleteFunc(selected, func(c *plan.Plan) bool { return plan.IsIn(pinned, c) })
 	for _, c := range append(selected, pinned...) {
 		r := c.Rollout

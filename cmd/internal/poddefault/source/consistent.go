@@ -190,7 +190,7 @@ func (s *corrected) Named(_ context.Context, namespace string, decisions []strin
 func (s *corrected) Fresh(context.Context, string) (match.Source, error) { return s, nil }
 
 // NamespaceLabels implements [match.Source].
-func (s *corrected) NamespaceLabels(namespace string) labels.Set {
+func (s *corrected) NamespaceLabels(namespace string) (set labels.Set, known bool) {
 	return s.index.NamespaceLabels(namespace)
 }
 

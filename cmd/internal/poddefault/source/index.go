@@ -148,13 +148,17 @@ func (x *Index) apply(changes []store.Change[*plan.Plan]) {
 }
 
 // NamespaceLabels implements [match.Source].
-func (x *Index) NamespaceLabels(namespace string) labels.Set {
+func (x *Index) NamespaceLabels(namespace string) (set labels.Set, known bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if set, known := x.labels[namespace]; known {
-		return set
+	return x.labelsOf(namespace)
+}
+
+func (x *Index) labelsOf(namespace string) (set labels.Set, known bool) {
+	if set, known = x.labels[namespace]; known {
+		return set, true
 	}
-	return labels.Set{corev1.LabelMetadataName: namespace}
+	return labels.Set{corev1.LabelMetadataName: namespace}, false
 }
 
 func indexed(all []*plan.Plan) map[string]*namespaceIndex {
@@ -220,12 +224,9 @@ func (x *Index) selected(from map[string]*namespaceIndex, namespace string, pod 
 
 // inNamespace filters the objects that select the namespace.
 func (x *Index) inNamespace(namespace string, selected []*plan.Plan) ([]*plan.Plan, error) {
-	set, known := x.labels[namespace]
-	if !known {
-		if x.Strict && slices.ContainsFunc(selected, (*plan.Plan).NeedsNamespace) {
-			return nil, admission.Unavailable(fmt.Errorf("the labels of the namespace %s are not known yet, and a ClusterPodDefault asks for them", namespace), time.Second)
-		}
-		set = labels.Set{corev1.LabelMetadataName: namespace}
+	set, known := x.labelsOf(namespace)
+	if !known && x.Strict && slices.ContainsFunc(selected, (*plan.Plan).NeedsNamespace) {
+		return nil, admission.Unavailable(fmt.Errorf("the labels of the namespace %s are not known yet, and a ClusterPodDefault asks for them", namespace), time.Second)
 	}
 	return slices.DeleteFunc(selected, func(c *plan.Plan) bool { return !c.SelectsNamespace(set) }), nil
 }

@@ -127,7 +127,8 @@ func (w *Watcher) TellGone(next admission.Handler) admission.Handler {
 			pod[string(l.Key)] = string(l.Value)
 		}
 		addedLabels(response.Patch, pod)
-		texts := w.gone.selected(namespace, w.index.NamespaceLabels(namespace), pod)
+		set, _ := w.index.NamespaceLabels(namespace)
+		texts := w.gone.selected(namespace, set, pod)
 		told := md.Annotations.Get(GoneAnnotation)
 		if told != "" {
 			texts = append(texts, strings.Split(told, ",")...)

@@ -220,7 +220,7 @@ func (w *Watcher) Named(ctx context.Context, namespace string, decisions []strin
 }
 
 // NamespaceLabels implements [match.Source].
-func (w *Watcher) NamespaceLabels(namespace string) labels.Set {
+func (w *Watcher) NamespaceLabels(namespace string) (set labels.Set, known bool) {
 	return w.index.NamespaceLabels(namespace)
 }
 
