@@ -12,8 +12,8 @@ import (
 // carry adds what the annotations of an admitted pod say about objects that are gone.
 func (e *Explanation) carry(known *Defaults, stored *manifest.Object) {
 	told := map[string]bool{} // annotations already covered
-	for _, d := range known.all {
-		told[d.compiled.Mark()] = true
+	for _, d := range known.All {
+		told[d.Plan.Mark()] = true
 	}
 	const gone = "there is no such object now"
 	marks := map[string]meta.CarriedMark{}

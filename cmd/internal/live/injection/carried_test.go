@@ -59,7 +59,7 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 		t.Error("it gives a value away")
 	}
 
-	known.clusterHidden, known.all = true, nil
+	known.clusterHidden, known.All = true, nil
 	hidden := &Explanation{Namespace: "team-a"}
 	hidden.match(known, pod, out, false)
 	text.Reset()
@@ -78,7 +78,7 @@ func stagedDefault(t *testing.T, rollout, stable string, step int32) *Defaults {
 	if stable != "" {
 		recorded := revision.New(&metav1.OwnerReference{APIVersion: "kubeflow.org/v1alpha1", Kind: "PodDefault", Name: "staged", UID: "s", Controller: new(true)}, "team-a", []byte(stable), 1)
 		recorded.Labels[revision.StableLabel] = "true"
-		recorded.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: known.all[0].compiled.Revision(), Step: step}
+		recorded.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: known.All[0].Plan.Revision(), Step: step}
 		set.Add(revision.Prove(recorded))
 	}
 	known.rollOut(set, io.Discard)
@@ -148,7 +148,7 @@ func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return out.PodDefaults.Of(known.all[0].compiled).Object.Revision()
+		return out.PodDefaults.Of(known.All[0].Plan).Object.Revision()
 	}
 	seen := map[string]bool{}
 	for i := range 20 {
@@ -178,8 +178,8 @@ func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 // TestAHistoryBeforeTheFirstStep: a rollout begins with the change, and its first step is
 // recorded after that.
 func TestAHistoryBeforeTheFirstStep(t *testing.T) {
-	d := stagedDefault(t, "{steps: [{percent: 100}]}", `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"use":"true"}}}`, 0).all[0]
-	if got := (&Revised{Default: d}).state(d.compiled.Revision()); got != "not begun" {
+	d := stagedDefault(t, "{steps: [{percent: 100}]}", `{"env":[{"name":"A","value":"1"}],"selector":{"matchLabels":{"use":"true"}}}`, 0).All[0]
+	if got := (&Revised{Default: d}).state(d.Plan.Revision()); got != "not begun" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // decidedOn reports whether the decisions annotation lists the object.
 func decidedOn(annotations map[string]string, d *Default) bool {
-	return slices.Contains(strings.Split(annotations[meta.DecisionsAnnotation], ","), d.compiled.Decision())
+	return slices.Contains(strings.Split(annotations[meta.DecisionsAnnotation], ","), d.Plan.Decision())
 }
 
 // addedBy returns the places that each object changes, without its mark.

@@ -30,8 +30,8 @@ import (
 // A Default is a PodDefault or ClusterPodDefault of a cluster, or a proposed one.
 type Default struct {
 	metav1.ObjectMeta
-	compiled *plan.Plan
-	spec     *kubeflowv1alpha1.PodDefaultSpec
+	Plan *plan.Plan
+	Spec *kubeflowv1alpha1.PodDefaultSpec
 }
 
 // New returns the Default of an object. It ignores unknown fields, because the server
@@ -43,24 +43,25 @@ func New(o *manifest.Object) (*Default, error) {
 		if err := json.Unmarshal(o.Raw, pd); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
 		}
-		return &Default{ObjectMeta: pd.ObjectMeta, compiled: plan.Compile(pd), spec: &pd.Spec}, nil
+		return &Default{ObjectMeta: pd.ObjectMeta, Plan: plan.Compile(pd), Spec: &pd.Spec}, nil
 	case sallyportv1alpha1.Kind(sallyportv1alpha1.ClusterPodDefaultKind):
 		pd := &sallyportv1alpha1.ClusterPodDefault{}
 		if err := json.Unmarshal(o.Raw, pd); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", o.At(), o.Title(), err)
 		}
-		return &Default{ObjectMeta: pd.ObjectMeta, compiled: plan.CompileCluster(pd), spec: &pd.Spec.PodDefaultSpec}, nil
+		return &Default{ObjectMeta: pd.ObjectMeta, Plan: plan.CompileCluster(pd), Spec: &pd.Spec.PodDefaultSpec}, nil
 	}
 	return nil, fmt.Errorf("%s: %s is neither a PodDefault nor a ClusterPodDefault", o.At(), o.Title())
 }
 
 // Defaults are the PodDefaults and ClusterPodDefaults for a namespace.
 type Defaults struct {
-	namespace  string
-	labels     labels.Set // of the namespace
-	all        []*Default
-	secrets    map[string]labels.Set // labels of Secrets by name, if a Default selects them
-	exemptions []*exempt.Exemption
+	Labels     labels.Set // of the namespace
+	All        []*Default // in order of application
+	Exemptions []*exempt.Exemption
+
+	namespace string
+	secrets   map[string]labels.Set // labels of Secrets by name, if a Default selects them
 	// clusterHidden is set if the user may not read ClusterPodDefaults.
 	clusterHidden bool
 }
@@ -71,7 +72,7 @@ var ErrNoPodDefaults = errors.New("the cluster has no PodDefaults: install their
 // Read reads the Defaults of a namespace. If the user may not read ClusterPodDefaults
 // or the labels of the namespace, it says so on notes.
 func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*Defaults, error) {
-	out := &Defaults{namespace: namespace, labels: labels.Set{corev1.LabelMetadataName: namespace}}
+	out := &Defaults{namespace: namespace, Labels: labels.Set{corev1.LabelMetadataName: namespace}}
 	path := func(group, version, resource string) string { return "/apis/" + group + "/" + version + "/" + resource }
 	objects, err := c.List(ctx, path(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.Version, "namespaces/"+namespace+"/"+kubeflowv1alpha1.PodDefaultResource))
 	switch {
@@ -96,18 +97,18 @@ func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 	if err != nil {
 		return nil, err
 	}
-	out.exemptions = all[namespace]
-	if len(out.all) > 0 {
+	out.Exemptions = all[namespace]
+	if len(out.All) > 0 {
 		if err := out.readRollouts(ctx, c, notes); err != nil {
 			return nil, err
 		}
 	}
-	return out, out.readSecrets(ctx, c, out.all, notes)
+	return out, out.readSecrets(ctx, c, out.All, notes)
 }
 
 // readSecrets reads the labels of Secrets once, if one of the objects selects any.
 func (k *Defaults) readSecrets(ctx context.Context, c *cluster.Cluster, objects []*Default, notes io.Writer) error {
-	if k.secrets != nil || !slices.ContainsFunc(objects, func(d *Default) bool { return d.compiled.Connects() }) {
+	if k.secrets != nil || !slices.ContainsFunc(objects, func(d *Default) bool { return d.Plan.Connects() }) {
 		return nil
 	}
 	k.secrets = map[string]labels.Set{}
@@ -128,7 +129,7 @@ func (k *Defaults) add(objects []*manifest.Object) error {
 		if err != nil {
 			return err
 		}
-		k.all = append(k.all, d)
+		k.All = append(k.All, d)
 	}
 	k.sort()
 	return nil
@@ -144,47 +145,47 @@ func (k *Defaults) readNamespace(ctx context.Context, c *cluster.Cluster, notes 
 	case err != nil:
 		return err
 	case namespace.Labels != nil:
-		k.labels = namespace.Labels
+		k.Labels = namespace.Labels
 	}
 	return nil
 }
 
 // sort sorts them in order of application.
 func (k *Defaults) sort() {
-	slices.SortStableFunc(k.all, func(a, b *Default) int { return plan.InOrder(a.compiled, b.compiled) })
+	slices.SortStableFunc(k.All, func(a, b *Default) int { return plan.InOrder(a.Plan, b.Plan) })
 }
 
 // with returns the Defaults with d added or replaced.
 func (k *Defaults) with(d *Default) *Defaults {
 	out := k.without(d)
-	out.all = append(out.all, d)
+	out.All = append(out.All, d)
 	out.sort()
 	return out
 }
 
 // without returns the Defaults without the one named like d.
 func (k *Defaults) without(d *Default) *Defaults {
-	out := &Defaults{namespace: k.namespace, labels: k.labels, secrets: k.secrets, exemptions: k.exemptions}
-	for _, other := range k.all {
+	out := &Defaults{namespace: k.namespace, Labels: k.Labels, secrets: k.secrets, Exemptions: k.Exemptions}
+	for _, other := range k.All {
 		if !same(other, d) {
-			out.all = append(out.all, other)
+			out.All = append(out.All, other)
 		}
 	}
 	return out
 }
 
-func same(a, b *Default) bool { return a.compiled.String() == b.compiled.String() }
+func same(a, b *Default) bool { return a.Plan.String() == b.Plan.String() }
 
-// index returns the webhook's source.
-func (k *Defaults) index() *source.Index {
+// Index returns the webhook's source.
+func (k *Defaults) Index() *source.Index {
 	index := source.NewIndex()
-	index.SetNamespace(k.namespace, k.labels)
-	index.SetExemptions(k.namespace, k.exemptions)
+	index.SetNamespace(k.namespace, k.Labels)
+	index.SetExemptions(k.namespace, k.Exemptions)
 	for name, set := range k.secrets {
 		index.SetSecret(k.namespace, name, set)
 	}
-	for _, d := range k.all {
-		index.Set(d.compiled)
+	for _, d := range k.All {
+		index.Set(d.Plan)
 	}
 	return index
 }

@@ -29,13 +29,13 @@ func one(t *testing.T, text string) *manifest.Object {
 
 func defaultsOf(t *testing.T, set labels.Set, texts ...string) *Defaults {
 	t.Helper()
-	known := &Defaults{namespace: "team-a", labels: set}
+	known := &Defaults{namespace: "team-a", Labels: set}
 	for _, text := range texts {
 		d, err := New(one(t, text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		known.all = append(known.all, d)
+		known.All = append(known.All, d)
 	}
 	known.sort()
 	return known

@@ -92,7 +92,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 			return err
 		}
 		if only != nil {
-			findings = slices.DeleteFunc(slices.Clone(findings), func(f drift.Finding) bool { return f.Title != only.compiled.String() })
+			findings = slices.DeleteFunc(slices.Clone(findings), func(f drift.Finding) bool { return f.Title != only.Plan.String() })
 		}
 		report.Add(findings, 1)
 		for _, by := range exemptedBy(findings) {
@@ -117,7 +117,7 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 	out := newDrift(report, f.undecided, found)
 	if out.Exemptions = f.inForce(exempted); only != nil {
 		out.Exemptions = slices.DeleteFunc(out.Exemptions, func(e DriftExemption) bool {
-			return only.Namespace != "" && only.Namespace != e.Namespace || !slices.Contains(e.Objects, only.compiled.Decision())
+			return only.Namespace != "" && only.Namespace != e.Namespace || !slices.Contains(e.Objects, only.Plan.Decision())
 		})
 	}
 	return out, nil
@@ -128,7 +128,7 @@ func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*Default
 	if len(args) == 0 {
 		return nil, nil
 	}
-	object, err := defaultNamed(ctx, c, args)
+	object, err := Named(ctx, c, args)
 	if err != nil {
 		return nil, err
 	}

@@ -178,12 +178,12 @@ func (x *explainer) place(ctx context.Context, e *Explanation, stored *manifest.
 // match tells what the decision knew about each object, none of which applied if they refused the pod.
 func (e *Explanation) match(known *Defaults, stored *manifest.Object, out *review.Outcome, refused bool) {
 	added := addedBy(out)
-	for _, d := range known.all {
-		r := out.PodDefaults.Of(d.compiled)
+	for _, d := range known.All {
+		r := out.PodDefaults.Of(d.Plan)
 		if r.Why == match.Excluded {
 			e.Note = "the pod excludes itself by the annotation " + meta.ExcludeAnnotation
 		}
-		x := explained{Name: d.compiled.String(), Adds: added[d.compiled.String()], Exempt: r.By, Applied: r.Why == match.Applied && !refused}
+		x := explained{Name: d.Plan.String(), Adds: added[d.Plan.String()], Exempt: r.By, Applied: r.Why == match.Applied && !refused}
 		if stored != nil {
 			x.Applied, x.Detail = d.wasApplied(stored, r)
 		} else if !x.Applied {
@@ -230,31 +230,31 @@ func unmatched(r match.Reason) string {
 
 // wasDecided reports whether an admitted pod records a decision about it.
 func (d *Default) wasDecided(stored *manifest.Object) bool {
-	_, applied := stored.Annotations[d.compiled.Mark()]
+	_, applied := stored.Annotations[d.Plan.Mark()]
 	return applied || decidedOn(stored.Annotations, d)
 }
 
 // wasApplied explains the decision on an admitted pod, given that on such a pod if it were created now.
 func (d *Default) wasApplied(stored *manifest.Object, now match.Reason) (applied bool, detail string) {
-	mark, applied := d.compiled.MarkIn(stored.Annotations)
+	mark, applied := d.Plan.MarkIn(stored.Annotations)
 	decided := decidedOn(stored.Annotations, d)
-	stable, _ := d.compiled.RolledOut()
+	stable, _ := d.Plan.RolledOut()
 	switch {
-	case applied && d.compiled.Wrote(mark):
+	case applied && d.Plan.Wrote(mark):
 		return true, "current revision"
 	case applied && stable != nil && stable.Wrote(mark):
 		return true, fmt.Sprintf("as it was at %s, which is stable while revision %s is rolled out (%s%s)",
-			markedState(mark), revision.Short(d.compiled.Revision()), d.stage(), d.reaches(stored, now))
+			markedState(mark), revision.Short(d.Plan.Revision()), d.stage(), d.reaches(stored, now))
 	case applied:
 		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
-			markedState(d.compiled.MarkNow()) + " now"
+			markedState(d.Plan.MarkNow()) + " now"
 	case now.Why == match.Excluded:
 		return false, d.whyNot(now, false)
-	case decided && d.compiled.Audit:
+	case decided && d.Plan.Audit:
 		return false, "its mode is Audit"
 	case decided:
 		return false, "it was looked at and not applied: skipped because of a conflict, or it cannot work"
-	case now.Why == match.Unusable && d.compiled.Problem() != nil:
+	case now.Why == match.Unusable && d.Plan.Problem() != nil:
 		return false, d.whyNot(now, false)
 	case stored.CreationTimestamp.Time.Before(d.CreationTimestamp.Time):
 		return false, "it was created after the pod"
@@ -264,26 +264,26 @@ func (d *Default) wasApplied(stored *manifest.Object, now match.Reason) (applied
 
 // stage returns where the rollout in progress is.
 func (d *Default) stage() string {
-	switch step := d.compiled.Step(); {
-	case d.spec.Rollout.AbortedRevision == d.compiled.Revision():
+	switch step := d.Plan.Step(); {
+	case d.Spec.Rollout.AbortedRevision == d.Plan.Revision():
 		return rollout.Aborted
 	case step == 0:
 		return "not begun"
 	default:
-		return fmt.Sprintf("step %d of %d", step, len(d.spec.Rollout.Steps))
+		return fmt.Sprintf("step %d of %d", step, len(d.Spec.Rollout.Steps))
 	}
 }
 
 // reaches tells whether the step of the rollout includes an admitted pod, if the pod's
 // name or workload decides that.
 func (d *Default) reaches(stored *manifest.Object, now match.Reason) string {
-	if d.spec.Rollout.By == kubeflowv1alpha1.RolloutByPod && stored.GenerateName != "" {
+	if d.Spec.Rollout.By == kubeflowv1alpha1.RolloutByPod && stored.GenerateName != "" {
 		return ""
 	}
 	switch {
-	case now.Why != match.Applied || d.compiled.Step() == 0:
+	case now.Why != match.Applied || d.Plan.Step() == 0:
 		return ""
-	case now.Object.Revision() == d.compiled.Revision():
+	case now.Object.Revision() == d.Plan.Revision():
 		return ", which includes the pod that replaces it"
 	}
 	return ", which does not include this pod"
@@ -303,7 +303,7 @@ func (d *Default) whyNot(r match.Reason, denied bool) string {
 	case match.Excluded:
 		return "the pod excludes itself"
 	case match.Unusable:
-		if d.compiled.Problem() != nil {
+		if d.Plan.Problem() != nil {
 			return "it can never work: " + r.Text
 		}
 		return "it cannot work in this pod: " + r.Text

@@ -72,8 +72,8 @@ func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes i
 			if err != nil {
 				return err
 			}
-			f.defaults, f.judging = defaults, drift.New(defaults.index())
-			f.exemptions = map[string][]*exempt.Exemption{namespace: defaults.exemptions}
+			f.defaults, f.judging = defaults, drift.New(defaults.Index())
+			f.exemptions = map[string][]*exempt.Exemption{namespace: defaults.Exemptions}
 			return nil
 		},
 	)
@@ -119,7 +119,7 @@ func (f *fleet) readEverywhere(ctx context.Context, notes io.Writer) error {
 				if err != nil {
 					return err
 				}
-				add(d.compiled)
+				add(d.Plan)
 			}
 			return nil
 		},
@@ -141,7 +141,7 @@ func (f *fleet) readEverywhere(ctx context.Context, notes io.Writer) error {
 			return err
 		},
 		func(ctx context.Context, notes io.Writer) (err error) {
-			stable, err = readStable(ctx, f.cluster, notes, "", revision.AllNamespaces)
+			stable, err = ReadStable(ctx, f.cluster, notes, "", revision.AllNamespaces)
 			return err
 		},
 	)
@@ -150,7 +150,7 @@ func (f *fleet) readEverywhere(ctx context.Context, notes io.Writer) error {
 	}
 	for _, p := range rolling {
 		p = p.With(stable)
-		noteStable(p, notes)
+		NoteStable(p, notes)
 		index.Set(p)
 	}
 	f.judging = drift.New(index)

@@ -64,9 +64,9 @@ func original(ctx context.Context, c *cluster.Cluster, stored *manifest.Object, 
 
 // adds reports whether an object applied to the pod has added a label.
 func (k *Defaults) adds(stored *manifest.Object, key string) bool {
-	return slices.ContainsFunc(k.all, func(d *Default) bool {
-		_, adds := d.spec.Labels[key]
-		_, applied := stored.Annotations[d.compiled.Mark()]
+	return slices.ContainsFunc(k.All, func(d *Default) bool {
+		_, adds := d.Spec.Labels[key]
+		_, applied := stored.Annotations[d.Plan.Mark()]
 		return adds && applied
 	})
 }
@@ -133,8 +133,8 @@ func skeleton(stored *manifest.Object, known *Defaults) (*manifest.Object, error
 
 // brings reports whether an object applied to the pod has added a container.
 func (k *Defaults) brings(stored *manifest.Object, name string) bool {
-	return slices.ContainsFunc(k.all, func(d *Default) bool {
-		_, applied := stored.Annotations[d.compiled.Mark()]
-		return applied && slices.ContainsFunc(slices.Concat(d.spec.Sidecars, d.spec.InitContainers), func(c corev1.Container) bool { return c.Name == name })
+	return slices.ContainsFunc(k.All, func(d *Default) bool {
+		_, applied := stored.Annotations[d.Plan.Mark()]
+		return applied && slices.ContainsFunc(slices.Concat(d.Spec.Sidecars, d.Spec.InitContainers), func(c corev1.Container) bool { return c.Name == name })
 	})
 }

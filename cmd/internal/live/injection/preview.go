@@ -126,7 +126,7 @@ func (p Preview) Files(ctx context.Context, objects []*manifest.Object) (*Effect
 // Named previews an object of the cluster: its effect or, with remove, the effect of
 // deleting it.
 func (p Preview) Named(ctx context.Context, args []string, remove bool) (*Effect, error) {
-	object, err := defaultNamed(ctx, p.Cluster, args)
+	object, err := Named(ctx, p.Cluster, args)
 	if err != nil {
 		return nil, err
 	}
@@ -162,19 +162,20 @@ func (p Preview) prepare(ctx context.Context, objects []*manifest.Object) ([]*De
 		if err != nil {
 			return nil, err
 		}
-		if d.UID != "" && d.compiled.Rolls() != nil {
-			set, err := readStable(ctx, p.Cluster, p.Notes, d.Namespace)
+		if d.UID != "" && d.Plan.Rolls() != nil {
+			set, err := ReadStable(ctx, p.Cluster, p.Notes, d.Namespace)
 			if err != nil {
 				return nil, err
 			}
-			d.compiled = d.compiled.With(set)
+			d.Plan = d.Plan.With(set)
 		}
 		out = append(out, d)
 	}
 	return out, nil
 }
 
-func defaultNamed(ctx context.Context, c *cluster.Cluster, args []string) (*manifest.Object, error) {
+// Named reads the object that arguments name as TYPE/NAME or TYPE NAME.
+func Named(ctx context.Context, c *cluster.Cluster, args []string) (*manifest.Object, error) {
 	word, name, err := cluster.ParseNamed(args)
 	if err != nil {
 		return nil, err
@@ -231,7 +232,7 @@ func (p Preview) run(ctx context.Context, given []*Default, compare func(now *De
 func (p Preview) namespaces(ctx context.Context, given []*Default) ([]string, error) {
 	set := map[string]bool{}
 	for _, d := range given {
-		if !d.compiled.Cluster() {
+		if !d.Plan.Cluster() {
 			set[d.Namespace] = true
 			continue
 		}
@@ -241,14 +242,14 @@ func (p Preview) namespaces(ctx context.Context, given []*Default) ([]string, er
 		}
 		all, err := p.Cluster.List(ctx, "/api/v1/namespaces")
 		if apierrors.IsForbidden(err) {
-			manifest.Note(p.Notes, "note: you may not list namespaces: %s is looked at in %s alone", d.compiled, p.Cluster.Namespace)
+			manifest.Note(p.Notes, "note: you may not list namespaces: %s is looked at in %s alone", d.Plan, p.Cluster.Namespace)
 			set[p.Cluster.Namespace] = true
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("list namespaces: %w", err)
 		}
 		for _, namespace := range all {
-			if d.compiled.SelectsNamespace(namespace.Labels) {
+			if d.Plan.SelectsNamespace(namespace.Labels) {
 				set[namespace.Name] = true
 			}
 		}
@@ -266,7 +267,7 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 	}
 	before, after := now, now
 	for _, d := range given {
-		if !d.compiled.Cluster() && d.Namespace != namespace {
+		if !d.Plan.Cluster() && d.Namespace != namespace {
 			continue
 		}
 		was, _ := compare(before, d)

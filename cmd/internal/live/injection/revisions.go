@@ -94,18 +94,18 @@ func ReadRevised(ctx context.Context, c *cluster.Cluster, name string, ofCluster
 		return nil, err
 	}
 	if err := json.Unmarshal(o.Raw, &r.body); err != nil {
-		return nil, fmt.Errorf("%s: %w", r.compiled, err)
+		return nil, fmt.Errorf("%s: %w", r.Plan, err)
 	}
 	var all []*revision.Record
 	if err := revisionsOf(c).EachOf(ctx, r.Namespace, name, func(one *revision.Record) { all = append(all, one) }); err != nil && !apierrors.IsNotFound(err) { // a cluster with Kubeflow's definition alone has none
-		return nil, fmt.Errorf("%s: %w", r.compiled, err)
+		return nil, fmt.Errorf("%s: %w", r.Plan, err)
 	}
 	set := &revision.Set{}
 	r.Revisions, r.Refused = revision.Of(revision.Owner{Namespace: r.Namespace, UID: r.UID}, all)
 	for _, one := range r.Revisions {
 		set.Add(one)
 	}
-	r.compiled = r.compiled.With(set)
+	r.Plan = r.Plan.With(set)
 	return r, nil
 }
 
@@ -118,7 +118,7 @@ func (r *Revised) Revision(text string) (*revision.Record, error) {
 	var found []*revision.Record
 	for _, one := range r.Revisions {
 		switch {
-		case text == "" && one.Name != r.compiled.Revision(), text != "" && strconv.FormatInt(one.Number, 10) == text, one.Name == text:
+		case text == "" && one.Name != r.Plan.Revision(), text != "" && strconv.FormatInt(one.Number, 10) == text, one.Name == text:
 			return one, nil
 		case len(text) >= minPrefix && strings.HasPrefix(one.Name, text):
 			found = append(found, one)
@@ -126,20 +126,20 @@ func (r *Revised) Revision(text string) (*revision.Record, error) {
 	}
 	switch {
 	case text == "":
-		return nil, fmt.Errorf("%s has no earlier revision", r.compiled)
+		return nil, fmt.Errorf("%s has no earlier revision", r.Plan)
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("%s has several revisions whose names begin with %s: give more digits", r.compiled, text)
+		return nil, fmt.Errorf("%s has several revisions whose names begin with %s: give more digits", r.Plan, text)
 	}
 	var known []string
 	for _, one := range r.Revisions {
 		known = append(known, fmt.Sprintf("%d (%s)", one.Number, revision.Short(one.Name)))
 	}
 	if len(known) == 0 {
-		return nil, fmt.Errorf("%s has no revisions: the controller poddefault-status of the server writes them", r.compiled)
+		return nil, fmt.Errorf("%s has no revisions: the controller poddefault-status of the server writes them", r.Plan)
 	}
-	return nil, fmt.Errorf("%s has no revision %s; it has %s", r.compiled, text, strings.Join(known, ", "))
+	return nil, fmt.Errorf("%s has no revision %s; it has %s", r.Plan, text, strings.Join(known, ", "))
 }
 
 // PrintHistory lists the revisions, the latest last, and the state of the rollout. It notes
@@ -169,11 +169,11 @@ func (r *Revised) PrintHistory(out, notes io.Writer) error {
 }
 
 func (r *Revised) state(name string) string {
-	stable, inProgress := r.compiled.RolledOut()
+	stable, inProgress := r.Plan.RolledOut()
 	switch {
-	case !inProgress && name == r.compiled.Revision():
+	case !inProgress && name == r.Plan.Revision():
 		return rollout.Current
-	case name == r.compiled.Revision():
+	case name == r.Plan.Revision():
 		return r.stage()
 	case stable != nil && name == stable.Revision():
 		return "stable"
@@ -187,7 +187,7 @@ var fieldsOfObject = []string{"desc", "revisionHistoryLimit", "rollout"}
 // Rollback gives the object the spec of a revision. With now, new pods get it without the
 // steps of a rollout. It reports false if the object has it already.
 func (r *Revised) Rollback(ctx context.Context, to *revision.Record, now bool) (bool, error) {
-	if to.Name == r.compiled.Revision() {
+	if to.Name == r.Plan.Revision() {
 		return false, nil
 	}
 	var spec map[string]jsontext.Value
@@ -199,7 +199,7 @@ func (r *Revised) Rollback(ctx context.Context, to *revision.Record, now bool) (
 			spec[field] = value
 		}
 	}
-	if r.spec.Rollout != nil {
+	if r.Spec.Rollout != nil {
 		var promotion any
 		if now {
 			promotion = kubeflowv1alpha1.RolloutPromotion{Revision: to.Name}
@@ -214,19 +214,19 @@ func (r *Revised) Rollback(ctx context.Context, to *revision.Record, now bool) (
 
 // After says which revision new pods get after a rollback.
 func (r *Revised) After(to *revision.Record, now bool) string {
-	stable := r.compiled.StableRecord()
+	stable := r.Plan.StableRecord()
 	switch {
-	case r.spec.Rollout == nil:
+	case r.Spec.Rollout == nil:
 		return "all new pods get it"
 	case stable != nil && stable.Name == to.Name:
 		return "it is the stable revision, so all new pods get it, and the rollout ends"
 	case now:
 		return "all new pods get it once the server has completed its rollout, unless its pods fail"
 	case stable == nil:
-		return fmt.Sprintf("new pods get it in %d steps: complete them with 'rollout promote --full'", len(r.spec.Rollout.Steps))
+		return fmt.Sprintf("new pods get it in %d steps: complete them with 'rollout promote --full'", len(r.Spec.Rollout.Steps))
 	}
 	return fmt.Sprintf("new pods outside of step 1 of %d still get revision %d (%s): complete the steps with 'rollout promote --full'",
-		len(r.spec.Rollout.Steps), stable.Number, revision.Short(stable.Name))
+		len(r.Spec.Rollout.Steps), stable.Number, revision.Short(stable.Name))
 }
 
 // Promote enters the next step of the rollout, or completes it. It returns the step, or 0
@@ -236,16 +236,16 @@ func (r *Revised) Promote(ctx context.Context, full, force bool) (step int32, ov
 	if err := r.rolling(); err != nil {
 		return 0, "", err
 	}
-	if r.spec.Rollout.AbortedRevision == r.compiled.Revision() {
-		return 0, "", fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.compiled, revision.Short(r.compiled.Revision()))
+	if r.Spec.Rollout.AbortedRevision == r.Plan.Revision() {
+		return 0, "", fmt.Errorf("%s: revision %s is aborted: change the object, or remove spec.rollout.abortedRevision", r.Plan, revision.Short(r.Plan.Revision()))
 	}
 	if c := meta.FindStatusCondition(r.body.Status.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy); c != nil && c.Status == metav1.ConditionFalse {
 		if overridden = c.Message; !force {
-			return 0, "", fmt.Errorf("%s is not promoted while %s is False: %s. With --force it is", r.compiled, c.Type, c.Message)
+			return 0, "", fmt.Errorf("%s is not promoted while %s is False: %s. With --force it is", r.Plan, c.Type, c.Message)
 		}
 	}
-	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.compiled.Revision(), Force: overridden != ""}
-	if next := int32(r.compiled.Step()) + 1; !full && int(next) <= len(r.spec.Rollout.Steps) { // the schema limits it
+	promotion := kubeflowv1alpha1.RolloutPromotion{Revision: r.Plan.Revision(), Force: overridden != ""}
+	if next := int32(r.Plan.Step()) + 1; !full && int(next) <= len(r.Spec.Rollout.Steps) { // the schema limits it
 		step, promotion.Step = next, &next
 	}
 	rollout, err := r.rolloutWith(promotion, nil)
@@ -260,7 +260,7 @@ func (r *Revised) Abort(ctx context.Context) error {
 	if err := r.rolling(); err != nil {
 		return err
 	}
-	rollout, err := r.rolloutWith(nil, r.compiled.Revision())
+	rollout, err := r.rolloutWith(nil, r.Plan.Revision())
 	if err != nil {
 		return err
 	}
@@ -289,13 +289,13 @@ func (r *Revised) rolloutWith(promotion, aborted any) (jsontext.Value, error) {
 
 // rolling returns an error if no rollout is in progress.
 func (r *Revised) rolling() error {
-	if _, inProgress := r.compiled.RolledOut(); inProgress {
+	if _, inProgress := r.Plan.RolledOut(); inProgress {
 		return nil
 	}
-	if r.spec.Rollout == nil {
-		return fmt.Errorf("%s has no spec.rollout: its current revision applies to all new pods", r.compiled)
+	if r.Spec.Rollout == nil {
+		return fmt.Errorf("%s has no spec.rollout: its current revision applies to all new pods", r.Plan)
 	}
-	return fmt.Errorf("%s: no rollout is in progress", r.compiled)
+	return fmt.Errorf("%s: no rollout is in progress", r.Plan)
 }
 
 // write sets a value of the object. The controller may write the status in the meantime.
@@ -310,7 +310,7 @@ func (r *Revised) write(ctx context.Context, path string, value any) error {
 			return err
 		}
 		if now.UID != r.UID || now.Generation != r.Generation {
-			return fmt.Errorf("%s has changed in between: try again", r.compiled)
+			return fmt.Errorf("%s has changed in between: try again", r.Plan)
 		}
 		r.ResourceVersion = now.ResourceVersion
 		return conflict
@@ -334,7 +334,7 @@ func (r *Revised) send(ctx context.Context, path string, value any) error {
 }
 
 // Rollout returns spec.rollout, or nil. It must not be changed.
-func (r *Revised) Rollout() *kubeflowv1alpha1.Rollout { return r.spec.Rollout }
+func (r *Revised) Rollout() *kubeflowv1alpha1.Rollout { return r.Spec.Rollout }
 
 // Title names the object in messages.
-func (r *Revised) Title() string { return r.compiled.String() }
+func (r *Revised) Title() string { return r.Plan.String() }

@@ -24,9 +24,9 @@ func revisionsOf(c *cluster.Cluster) *revision.Client {
 	return revision.NewClient(c.Client.Discovery().RESTClient())
 }
 
-// readStable reads the stable revisions of namespaces, or of ClusterPodDefaults. It notes on
+// ReadStable reads the stable revisions of namespaces, or of ClusterPodDefaults. It notes on
 // notes what the user may not read.
-func readStable(ctx context.Context, c *cluster.Cluster, notes io.Writer, namespaces ...string) (*revision.Set, error) {
+func ReadStable(ctx context.Context, c *cluster.Cluster, notes io.Writer, namespaces ...string) (*revision.Set, error) {
 	set := &revision.Set{}
 	for _, namespace := range namespaces {
 		err := revisionsOf(c).EachStable(ctx, namespace, func(r *revision.Record) {
@@ -48,12 +48,12 @@ func readStable(ctx context.Context, c *cluster.Cluster, notes io.Writer, namesp
 // readRollouts reads the state of the rollouts of the Defaults.
 func (k *Defaults) readRollouts(ctx context.Context, c *cluster.Cluster, notes io.Writer) error {
 	var namespaces []string
-	for _, d := range k.all {
-		if d.compiled.Rolls() != nil && !slices.Contains(namespaces, d.Namespace) {
+	for _, d := range k.All {
+		if d.Plan.Rolls() != nil && !slices.Contains(namespaces, d.Namespace) {
 			namespaces = append(namespaces, d.Namespace)
 		}
 	}
-	set, err := readStable(ctx, c, notes, namespaces...)
+	set, err := ReadStable(ctx, c, notes, namespaces...)
 	if err == nil {
 		k.rollOut(set, notes)
 	}
@@ -62,14 +62,14 @@ func (k *Defaults) readRollouts(ctx context.Context, c *cluster.Cluster, notes i
 
 // rollOut gives the Defaults the state that their revisions have.
 func (k *Defaults) rollOut(set *revision.Set, notes io.Writer) {
-	for _, d := range k.all {
-		d.compiled = d.compiled.With(set)
-		noteStable(d.compiled, notes)
+	for _, d := range k.All {
+		d.Plan = d.Plan.With(set)
+		NoteStable(d.Plan, notes)
 	}
 }
 
-// noteStable says if the stable revision of an object that is being rolled out is not known.
-func noteStable(p *plan.Plan, notes io.Writer) {
+// NoteStable says if the stable revision of an object that is being rolled out is not known.
+func NoteStable(p *plan.Plan, notes io.Writer) {
 	if p.Rolls() != nil && p.StableRecord() == nil && p.Generation() > 1 {
 		manifest.Note(notes, "note: %s has spec.rollout, and its stable revision is not known: the current one is shown", p)
 	}
@@ -77,9 +77,9 @@ func noteStable(p *plan.Plan, notes io.Writer) {
 
 // RolloutState returns the state of the object's rollout.
 func (r *Revised) RolloutState() *rollout.State {
-	out := &rollout.State{Object: r.Title(), State: r.state(r.compiled.Revision()), Revision: r.compiled.Revision(), Spec: r.compiled.Meaning(), Pods: r.body.Status.Pods}
-	if stable, inProgress := r.compiled.RolledOut(); inProgress {
-		out.Step, out.Steps = r.compiled.Step(), len(r.spec.Rollout.Steps)
+	out := &rollout.State{Object: r.Title(), State: r.state(r.Plan.Revision()), Revision: r.Plan.Revision(), Spec: r.Plan.Meaning(), Pods: r.body.Status.Pods}
+	if stable, inProgress := r.Plan.RolledOut(); inProgress {
+		out.Step, out.Steps = r.Plan.Step(), len(r.Spec.Rollout.Steps)
 		if stable != nil {
 			out.Stable = stable.Revision()
 		}

@@ -101,7 +101,7 @@ func (t *Trial) askBoth(ctx context.Context, was, is *review.Outcome, controller
 
 // interferes reports whether objects of the cluster change a pod that is excluded from injection, or deny it.
 func (t *Trial) interferes(ctx context.Context, now *Defaults, is *review.Outcome) (bool, error) {
-	if !slices.ContainsFunc(now.all, func(d *Default) bool { return !d.compiled.AllowExclude() }) {
+	if !slices.ContainsFunc(now.All, func(d *Default) bool { return !d.Plan.AllowExclude() }) {
 		return false, nil
 	}
 	pod := *is.Object

@@ -98,7 +98,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 		return nil, err
 	}
 	known := f.defaults
-	known.all = slices.DeleteFunc(known.all, func(d *Default) bool { return !d.compiled.SelectsNamespace(known.labels) })
+	known.All = slices.DeleteFunc(known.All, func(d *Default) bool { return !d.Plan.SelectsNamespace(known.Labels) })
 	var pods []surveyedPod
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
 		if pod.DeletionTimestamp != nil {
@@ -112,14 +112,14 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	if err != nil && !hidden {
 		return nil, err
 	}
-	s := &Survey{Pods: len(pods), PodsHidden: hidden, Compared: min(len(known.all), maxCompared)}
-	for _, d := range known.all {
+	s := &Survey{Pods: len(pods), PodsHidden: hidden, Compared: min(len(known.All), maxCompared)}
+	for _, d := range known.All {
 		s.Defaults = append(s.Defaults, d.survey(pods))
 	}
-	for i, a := range known.all[:s.Compared] {
-		for j, b := range known.all[:i] {
-			if places := compare.OfPlans(b.compiled, a.compiled); len(places) > 0 {
-				s.Conflicts = append(s.Conflicts, Conflict{j, i, places, compare.Disagreement(b.compiled, a.compiled, places, 3)})
+	for i, a := range known.All[:s.Compared] {
+		for j, b := range known.All[:i] {
+			if places := compare.OfPlans(b.Plan, a.Plan); len(places) > 0 {
+				s.Conflicts = append(s.Conflicts, Conflict{j, i, places, compare.Disagreement(b.Plan, a.Plan, places, 3)})
 			}
 		}
 	}
@@ -135,29 +135,29 @@ type surveyedPod struct {
 
 func (d *Default) survey(pods []surveyedPod) *Surveyed {
 	s := &Surveyed{
-		Kind: kubeflowv1alpha1.PodDefaultKind, Name: d.Name, Description: d.spec.Desc, Selector: metav1.FormatLabelSelector(&d.spec.Selector),
-		Mode: cmp.Or(d.spec.Mode, kubeflowv1alpha1.ModeEnforce), Version: cmp.Or(d.compiled.Revision(), d.ResourceVersion), Conditions: d.compiled.Status().Conditions,
+		Kind: kubeflowv1alpha1.PodDefaultKind, Name: d.Name, Description: d.Spec.Desc, Selector: metav1.FormatLabelSelector(&d.Spec.Selector),
+		Mode: cmp.Or(d.Spec.Mode, kubeflowv1alpha1.ModeEnforce), Version: cmp.Or(d.Plan.Revision(), d.ResourceVersion), Conditions: d.Plan.Status().Conditions,
 		Writers: writersOf(d.ManagedFields),
 	}
-	if d.compiled.Cluster() {
+	if d.Plan.Cluster() {
 		s.Kind, s.NamespaceSelector = "ClusterPodDefault", "all namespaces"
-		if selector := d.compiled.NamespaceSelector(); selector != nil {
+		if selector := d.Plan.NamespaceSelector(); selector != nil {
 			s.NamespaceSelector = selector.String()
 		}
 	}
-	if len(d.spec.Selector.MatchLabels)+len(d.spec.Selector.MatchExpressions) == 0 {
+	if len(d.Spec.Selector.MatchLabels)+len(d.Spec.Selector.MatchExpressions) == 0 {
 		s.Selector = "all pods"
 	}
-	if problem := d.compiled.Problem(); problem != nil {
+	if problem := d.Plan.Problem(); problem != nil {
 		s.Problem = problem.Error()
 	}
-	if raw, err := json.Marshal(d.spec); err == nil {
+	if raw, err := json.Marshal(d.Spec); err == nil {
 		s.Adds = fieldsOf(raw)
 	}
 	carriers := map[string]*Carriers{}
 	for i := range pods {
 		pod := &pods[i]
-		j := slices.IndexFunc(pod.findings, func(f drift.Finding) bool { return f.Title == d.compiled.String() })
+		j := slices.IndexFunc(pod.findings, func(f drift.Finding) bool { return f.Title == d.Plan.String() })
 		switch {
 		case j < 0:
 			continue
@@ -172,10 +172,10 @@ func (d *Default) survey(pods []surveyedPod) *Surveyed {
 		case pod.findings[j].State == drift.Surplus:
 			s.Deselected = append(s.Deselected, pod.name)
 		}
-		mark, _ := d.compiled.MarkIn(pod.annotations)
+		mark, _ := d.Plan.MarkIn(pod.annotations)
 		version := cmp.Or(mark.Revision, mark.Value)
 		if carriers[version] == nil {
-			carriers[version] = &Carriers{Version: version, Current: d.compiled.Wrote(mark)}
+			carriers[version] = &Carriers{Version: version, Current: d.Plan.Wrote(mark)}
 		}
 		carriers[version].Pods = append(carriers[version].Pods, pod.name)
 	}

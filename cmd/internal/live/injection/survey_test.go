@@ -19,14 +19,14 @@ apiVersion: kubeflow.org/v1alpha1
 kind: PodDefault
 metadata: {namespace: team-a, name: proxy, resourceVersion: "7"}
 spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}`)
-	d := known.all[0]
-	judge := drift.New(known.index())
+	d := known.All[0]
+	judge := drift.New(known.Index())
 	var pods []surveyedPod
 	add := func(name, label, mark, revision string) {
 		annotations := map[string]string{}
 		if mark != "" {
-			annotations[d.compiled.Mark()] = mark
-			annotations[meta.RevisionsAnnotation] = d.compiled.Decision() + "@" + revision
+			annotations[d.Plan.Mark()] = mark
+			annotations[meta.RevisionsAnnotation] = d.Plan.Decision() + "@" + revision
 		}
 		found, err := judge.Pod(t.Context(), drift.Pod{Namespace: "team-a", Labels: map[string]string{"proxied": label}, Annotations: annotations})
 		if err != nil {
@@ -34,7 +34,7 @@ spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}
 		}
 		pods = append(pods, surveyedPod{name, annotations, found})
 	}
-	now, former := d.compiled.Revision(), strings.Repeat("0", plan.RevisionSize)
+	now, former := d.Plan.Revision(), strings.Repeat("0", plan.RevisionSize)
 	add("old-1", "true", "5", former)
 	add("old-2", "true", "6", former)
 	add("oldest", "true", "4", "")

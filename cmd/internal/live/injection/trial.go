@@ -67,7 +67,7 @@ func (t *Trial) keep(namespace string, known *Defaults) {
 
 // try sends a new object through the webhooks, if there are any.
 func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Defaults) (*review.Outcome, error) {
-	webhooks, err := t.Webhooks(known.index())
+	webhooks, err := t.Webhooks(known.Index())
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (k *Defaults) podSecurity(ctx context.Context, out *review.Outcome) error {
 	if json.Unmarshal(out.After, pod) != nil {
 		return nil // the API server says so itself
 	}
-	denied, warnings, err := podsecurity.Pod(ctx, k.namespace, k.labels, pod)
+	denied, warnings, err := podsecurity.Pod(ctx, k.namespace, k.Labels, pod)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (k *Defaults) podSecurity(ctx context.Context, out *review.Outcome) error {
 	}
 	original := &corev1.Pod{}
 	if json.Unmarshal(out.Before, original) == nil {
-		if before, _, err := podsecurity.Pod(ctx, k.namespace, k.labels, original); err == nil && before == nil {
+		if before, _, err := podsecurity.Pod(ctx, k.namespace, k.Labels, original); err == nil && before == nil {
 			var by []string
 			for _, o := range out.Origins() {
 				if !slices.Contains(by, o.Source) {
@@ -120,10 +120,10 @@ const PodSecurity = "PodSecurity"
 // while a Default is rolled out or something is exempt, because both go by its name.
 func (k *Defaults) owned(pod *workload.Pod) (*manifest.Object, error) {
 	rolledOut := func(d *Default) bool {
-		_, inProgress := d.compiled.RolledOut()
+		_, inProgress := d.Plan.RolledOut()
 		return inProgress
 	}
-	if pod.Controller.Name == "" || len(k.exemptions) == 0 && !slices.ContainsFunc(k.all, rolledOut) {
+	if pod.Controller.Name == "" || len(k.Exemptions) == 0 && !slices.ContainsFunc(k.All, rolledOut) {
 		return pod.Object, nil
 	}
 	return pod.EditMetadata(func(meta map[string]any) { meta["ownerReferences"] = []metav1.OwnerReference{pod.Controller} })

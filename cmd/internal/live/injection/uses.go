@@ -69,14 +69,14 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 		if err != nil {
 			return nil, err
 		}
-		marks[d.compiled.Mark()] = append(marks[d.compiled.Mark()], marking{b, d})
+		marks[d.Plan.Mark()] = append(marks[d.Plan.Mark()], marking{b, d})
 	}
 	pods := workload.Kinds()[0].Path(namespace)
 	err = c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {
 		for _, mark := range meta.Marks(pod.Annotations) {
 			for _, m := range marks[mark.Annotation] {
 				if b := m.Bringer; b.Namespace == "" || b.Namespace == pod.Namespace {
-					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, markedState(mark), m.compiled.Wrote(mark)})
+					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, markedState(mark), m.Plan.Wrote(mark)})
 				}
 			}
 		}
