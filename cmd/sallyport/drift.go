@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 )
@@ -66,7 +66,7 @@ func (o *driftOptions) run(ctx context.Context, cmd *cobra.Command, args []strin
 	if o.all {
 		namespace = ""
 	}
-	drift, err := injection.FindDrift(ctx, c, namespace, args, cmd.ErrOrStderr())
+	drift, err := carried.FindDrift(ctx, c, namespace, args, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/doctor"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
@@ -34,7 +35,7 @@ var outputs = map[string]any{
 	"chain":               chain.Result{},
 	"chain --list":        inspect.Chain{},
 	"doctor":              doctor.Report{},
-	"drift":               injection.Drift{},
+	"drift":               carried.Drift{},
 	"explain":             injection.Explanation{},
 	"lint":                inspect.Document{},
 	"preview":             previewed{},

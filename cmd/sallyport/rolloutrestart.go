@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/restart"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -82,7 +82,7 @@ func (o *restartOptions) run(ctx context.Context, cmd *cobra.Command, args []str
 	if o.all {
 		namespace = ""
 	}
-	drift, err := injection.FindDrift(ctx, c, namespace, args, cmd.ErrOrStderr())
+	drift, err := carried.FindDrift(ctx, c, namespace, args, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
@@ -20,9 +21,9 @@ import (
 
 // findDrift compares the pods of the chosen namespace, or of all, with PodDefaults. It is nil if the user may not
 // read them, or if the cluster has no PodDefaults.
-func (v *visit) findDrift(ctx context.Context) (*injection.Drift, error) {
-	found, err := inAll(v, "compare pods of all namespaces; those of "+v.cluster.Namespace+" are shown", func(namespace string) (*injection.Drift, error) {
-		return injection.FindDrift(ctx, v.cluster, namespace, nil, &v.notes)
+func (v *visit) findDrift(ctx context.Context) (*carried.Drift, error) {
+	found, err := inAll(v, "compare pods of all namespaces; those of "+v.cluster.Namespace+" are shown", func(namespace string) (*carried.Drift, error) {
+		return carried.FindDrift(ctx, v.cluster, namespace, nil, &v.notes)
 	})
 	if errors.Is(err, injection.ErrNoPodDefaults) {
 		v.notes.WriteString("note: " + err.Error() + "\n")
@@ -56,7 +57,7 @@ func showDrift(ctx context.Context, v *visit) (templ.Component, error) {
 }
 
 // heatOf is the drift by namespace: how many pods of its drifted workloads are in each state.
-func heatOf(v *visit, found *injection.Drift) block {
+func heatOf(v *visit, found *carried.Drift) block {
 	type counts struct {
 		pods  int
 		state map[drift.State]int
@@ -108,7 +109,7 @@ func heatOf(v *visit, found *injection.Drift) block {
 }
 
 // worst counts the pods of a workload in a state, by the PodDefault with most of them.
-func worst(w *injection.DriftedWorkload) map[drift.State]int {
+func worst(w *carried.DriftedWorkload) map[drift.State]int {
 	out := map[drift.State]int{}
 	for _, states := range w.PodDefaults {
 		for state, n := range states {
@@ -119,14 +120,14 @@ func worst(w *injection.DriftedWorkload) map[drift.State]int {
 }
 
 // driftedOf are the workloads with pods that differ, with the command that replaces them.
-func driftedOf(v *visit, found *injection.Drift) block {
+func driftedOf(v *visit, found *carried.Drift) block {
 	return block{
 		heading: "Workloads", columns: []string{"Workload", "Pods", "Differ", "Why", "To replace the pods"},
 		lazy: lazyRows{len(found.Workloads), func(i int) []cell { return driftedRow(v, &found.Workloads[i]) }},
 	}
 }
 
-func driftedRow(v *visit, w *injection.DriftedWorkload) []cell {
+func driftedRow(v *visit, w *carried.DriftedWorkload) []cell {
 	var why, restart cell
 	for _, title := range slices.Sorted(maps.Keys(w.PodDefaults)) {
 		var parts []string

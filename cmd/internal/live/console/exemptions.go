@@ -9,13 +9,14 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/inforce"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 )
 
 // showExemptions shows what is exempt from PodDefaults, and until when.
 func showExemptions(ctx context.Context, v *visit) (templ.Component, error) {
-	found, err := inAll(v, "list exemptions of all namespaces; those of "+v.cluster.Namespace+" are shown", func(namespace string) ([]injection.DriftExemption, error) {
+	found, err := inAll(v, "list exemptions of all namespaces; those of "+v.cluster.Namespace+" are shown", func(namespace string) ([]carried.DriftExemption, error) {
 		return inforce.Find(ctx, v.cluster, namespace, &v.notes)
 	})
 	if errors.Is(err, injection.ErrNoPodDefaults) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/callmetrics"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/calls"
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -85,7 +85,7 @@ type fact struct {
 const timeFormat = "2006-01-02 15:04 UTC"
 
 // factsOf are what is known about a PodDefault.
-func factsOf(s *injection.Survey, d *injection.Surveyed) []fact {
+func factsOf(s *carried.Survey, d *carried.Surveyed) []fact {
 	var out []fact
 	add := func(name string, pieces ...piece) {
 		if len(pieces) > 0 {
@@ -122,7 +122,7 @@ func factsOf(s *injection.Survey, d *injection.Surveyed) []fact {
 }
 
 // carriedBy are the pods with a PodDefault, and those that should have it or should not.
-func carriedBy(d *injection.Surveyed) cell {
+func carriedBy(d *carried.Surveyed) cell {
 	var out cell
 	for _, c := range d.Carriers {
 		p := piece{text: cli.Count(len(c.Pods), "pod has", "pods have") + " the current version " + revision.Short(c.Version), pods: c.Pods}
@@ -177,13 +177,13 @@ func counted(c *calls.Counted, u *callmetrics.Usage) cell {
 }
 
 // matrix are the conflicts between the objects that have any, in their order.
-func matrix(s *injection.Survey) (columns []string, rows [][]cell) {
+func matrix(s *carried.Survey) (columns []string, rows [][]cell) {
 	columns = []string{"Object"}
 	for _, i := range conflicting(s) {
 		columns = append(columns, s.Defaults[i].Name)
 		row := []cell{{{text: s.Defaults[i].Name, href: "#" + anchor(s.Defaults[i])}}}
 		for _, j := range conflicting(s) {
-			at := slices.IndexFunc(s.Conflicts, func(c injection.Conflict) bool { return c.A == min(i, j) && c.B == max(i, j) })
+			at := slices.IndexFunc(s.Conflicts, func(c carried.Conflict) bool { return c.A == min(i, j) && c.B == max(i, j) })
 			if at < 0 {
 				row = append(row, cell{{class: "quiet", text: "-"}})
 			} else {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -32,7 +33,7 @@ func showPodDefaults(ctx context.Context, v *visit) (templ.Component, error) {
 			return podDefaultNamespaces(v, counts), nil
 		}
 	}
-	survey, err := injection.NewSurvey(ctx, v.cluster, v.cluster.Namespace, &v.notes)
+	survey, err := carried.NewSurvey(ctx, v.cluster, v.cluster.Namespace, &v.notes)
 	if errors.Is(err, injection.ErrNoPodDefaults) {
 		return nothing(err.Error()), nil
 	}
@@ -99,7 +100,7 @@ func (v *visit) listNamespaces(ctx context.Context) []string {
 }
 
 // mapOf draws what the PodDefaults of a namespace bring, and how many pods have them.
-func mapOf(s *injection.Survey) string {
+func mapOf(s *carried.Survey) string {
 	var defaults, brought, pods []draw.Node
 	var left, right []draw.Edge
 	at := map[string]int{}
@@ -147,7 +148,7 @@ func reportOf(v *visit) cell {
 }
 
 // conflicting are the indexes of the objects that have a conflict, in order.
-func conflicting(s *injection.Survey) []int {
+func conflicting(s *carried.Survey) []int {
 	var out []int
 	for _, c := range s.Conflicts {
 		out = append(out, c.A, c.B)
@@ -165,7 +166,7 @@ func shortList(list []string, most int) string {
 }
 
 // anchor is the identifier of an object on the page.
-func anchor(d *injection.Surveyed) string { return strings.ToLower(d.Kind) + "-" + d.Name }
+func anchor(d *carried.Surveyed) string { return strings.ToLower(d.Kind) + "-" + d.Name }
 
 // conditionClass returns the style of a condition: whether True is good depends on its type.
 func conditionClass(c metav1.Condition) string {

@@ -11,10 +11,11 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried/references"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/draw"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/references"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -31,8 +32,8 @@ func showWho(ctx context.Context, v *visit) (templ.Component, error) {
 		return nil, fmt.Errorf("%w: the kind is %q: choose one of the list", explain.ErrBadInput, manifest.Printable(kind))
 	}
 	what := "list PodDefaults of all namespaces. The search is in " + v.cluster.Namespace + ": choose another one"
-	found, err := inAll(v, what, func(namespace string) ([]*injection.Bringer, error) {
-		return injection.Bringers(ctx, v.cluster, namespace, kind, text, &v.notes)
+	found, err := inAll(v, what, func(namespace string) ([]*carried.Bringer, error) {
+		return carried.Bringers(ctx, v.cluster, namespace, kind, text, &v.notes)
 	})
 	if errors.Is(err, injection.ErrNoPodDefaults) {
 		return nothing(err.Error()), nil
@@ -46,12 +47,12 @@ func showWho(ctx context.Context, v *visit) (templ.Component, error) {
 
 // A brought is an object that brings something, for those who ask for JSON.
 type brought struct {
-	Object string              `json:"object"`
-	Places []string            `json:"places"`
-	Pods   []injection.Carrier `json:"pods"`
+	Object string            `json:"object"`
+	Places []string          `json:"places"`
+	Pods   []carried.Carrier `json:"pods"`
 }
 
-func broughtOf(found []*injection.Bringer) []brought {
+func broughtOf(found []*carried.Bringer) []brought {
 	out := []brought{}
 	for _, b := range found {
 		out = append(out, brought{b.Title(), b.Places, b.Pods})
@@ -60,7 +61,7 @@ func broughtOf(found []*injection.Bringer) []brought {
 }
 
 // reachOf draws what is brought by which object to which pods.
-func reachOf(kind string, found []*injection.Bringer) string {
+func reachOf(kind string, found []*carried.Bringer) string {
 	var things, objects, pods []draw.Node
 	var left, right []draw.Edge
 	seen := map[string]int{}

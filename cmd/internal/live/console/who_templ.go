@@ -11,14 +11,14 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried/references"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/sidebyside"
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/references"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-func whoPage(v *visit, found []*injection.Bringer, searched bool) templ.Component {
+func whoPage(v *visit, found []*carried.Bringer, searched bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

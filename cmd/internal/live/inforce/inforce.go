@@ -12,7 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -20,7 +20,7 @@ import (
 
 // Find returns the exemptions of a namespace, or of all if it is empty, that have not ended. It reads the pods
 // of namespaces with exemptions alone.
-func Find(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) ([]injection.DriftExemption, error) {
+func Find(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) ([]carried.DriftExemption, error) {
 	if _, err := c.List(ctx, exemptions.CollectionOf(namespace)); apierrors.IsForbidden(err) {
 		return nil, err
 	}
@@ -38,12 +38,12 @@ func Find(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Wr
 	switch len(found) {
 	case 0:
 		_, _ = said.WriteTo(notes) // as any note
-		return []injection.DriftExemption{}, nil
+		return []carried.DriftExemption{}, nil
 	case 1:
 		for namespace = range found {
 		}
 	}
-	drift, err := injection.FindDrift(ctx, c, namespace, nil, notes)
+	drift, err := carried.FindDrift(ctx, c, namespace, nil, notes)
 	if err != nil {
 		return nil, err
 	}

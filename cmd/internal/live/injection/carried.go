@@ -31,7 +31,7 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object) {
 		}
 		value, applied := marks[mark]
 		if applied {
-			detail = "as it was at " + markedState(value) + "; " + detail
+			detail = "as it was at " + value.State() + "; " + detail
 		} else if _, skip := stored.Annotations[skipped]; skip {
 			detail = "it was skipped because of a conflict; " + detail
 		} else {

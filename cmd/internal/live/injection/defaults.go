@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package injection explains what the PodDefaults of a cluster do to pods: what they
-// would change, which apply to a pod and why, and which pods differ from it.
+// would change, and which apply to a pod and why.
 package injection
 
 import (

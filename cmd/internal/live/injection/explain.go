@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -244,10 +245,10 @@ func (d *Default) wasApplied(stored *manifest.Object, now match.Reason) (applied
 		return true, "current revision"
 	case applied && stable != nil && stable.Wrote(mark):
 		return true, fmt.Sprintf("as it was at %s, which is stable while revision %s is rolled out (%s%s)",
-			markedState(mark), revision.Short(d.Plan.Revision()), d.stage(), d.reaches(stored, now))
+			mark.State(), revision.Short(d.Plan.Revision()), d.stage(), d.reaches(stored, now))
 	case applied:
-		return true, "as it was at " + markedState(mark) + "; it has changed since, and is at " +
-			markedState(d.Plan.MarkNow()) + " now"
+		return true, "as it was at " + mark.State() + "; it has changed since, and is at " +
+			d.Plan.MarkNow().State() + " now"
 	case now.Why == match.Excluded:
 		return false, d.whyNot(now, false)
 	case decided && d.Plan.Audit:
@@ -289,12 +290,9 @@ func (d *Default) reaches(stored *manifest.Object, now match.Reason) string {
 	return ", which does not include this pod"
 }
 
-// markedState describes the state of an object that a mark names.
-func markedState(mark meta.CarriedMark) string {
-	if mark.Revision == "" {
-		return "resourceVersion " + mark.Value
-	}
-	return "resourceVersion " + mark.Value + ", revision " + revision.Short(mark.Revision)
+// exemptUntil describes an exemption.
+func exemptUntil(e *exempt.Exemption) string {
+	return "exempt until " + e.Until.Format(time.RFC3339) + " (" + e.Reason + ")"
 }
 
 // whyNot explains the decision on a new pod.

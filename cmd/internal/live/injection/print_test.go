@@ -6,14 +6,10 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/placement"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
-	"github.com/sallyport-io/sallyport/test/golden"
 )
 
 const hostile = "x\nall is well\r\x1b[2K\u0085all is well\u2028\u202ea"
@@ -25,10 +21,6 @@ func TestTextsOfTenantsPrintNoLinesOfTheirOwn(t *testing.T) {
 		"explain": (&Explanation{
 			Object: hostile, Namespace: hostile, Basis: hostile, Note: hostile, Matching: explained, Carried: explained,
 			NotMatching: []notMatching{{hostile, hostile}}, Datasets: &placement.Placement{Problem: hostile}, Denied: hostile, Warnings: []string{hostile},
-		}).PrintText,
-		"drift": (&Drift{
-			PodDefaults: []driftOf{{Name: hostile, Exists: true, Revision: hostile}},
-			Exemptions:  []DriftExemption{{Namespace: "a", Exemption: &exempt.Exemption{Name: hostile, Workloads: []string{hostile}, Reason: hostile, Objects: []string{hostile}}}},
 		}).PrintText,
 		"a note": func(out io.Writer) error {
 			manifest.Note(out, "warning: %s: %s", hostile, hostile)
@@ -57,26 +49,4 @@ func onTerminal(t *testing.T, print func(io.Writer) error) string {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(out.String(), "\x1b", "^")
-}
-
-func TestDriftIsATableInTheWidthOfTheTerminal(t *testing.T) {
-	d := &Drift{
-		PodDefaults: []driftOf{
-			{Name: "PodDefault team-a/proxy", Exists: true, Revision: "proxy-5f3c2a1b", Pods: map[drift.State]int{drift.Current: 7, drift.Outdated: 2}},
-			{Name: "ClusterPodDefault zone", Pods: map[drift.State]int{drift.Surplus: 1, drift.Missed: 1}},
-		},
-		Workloads: []DriftedWorkload{
-			{Namespace: "team-a", Kind: "Deployment", Name: "web", Pods: 3, Drifted: 2, PodDefaults: map[string]map[drift.State]int{"PodDefault team-a/proxy": {drift.Outdated: 2}}},
-			{Namespace: "team-a", Kind: "Pod", Name: "alone", Pods: 1, Drifted: 1, Missed: []string{"alone"}, PodDefaults: map[string]map[drift.State]int{"ClusterPodDefault zone": {drift.Missed: 1}}},
-		},
-		Exemptions: []DriftExemption{{Namespace: "team-b", Pods: 2, Exemption: &exempt.Exemption{
-			Name: "mirror", Workloads: []string{"Deployment/mirror"}, Objects: []string{"proxy"}, Until: time.Unix(1800000000, 0).UTC(), Reason: "the proxy breaks its certificates",
-		}}},
-	}
-	golden.Equal(t, "testdata/driftterminal.txt", onTerminal(t, d.PrintText))
-	var out strings.Builder
-	if err := d.PrintText(&out); err != nil {
-		t.Fatal(err)
-	}
-	golden.Equal(t, "testdata/drift.txt", out.String())
 }

@@ -46,6 +46,14 @@ func (m CarriedMark) Title(namespace string) string {
 	return "PodDefault " + namespace + "/" + m.Name
 }
 
+// State describes the state of the object that the mark names.
+func (m CarriedMark) State() string {
+	if m.Revision == "" {
+		return "resourceVersion " + m.Value
+	}
+	return "resourceVersion " + m.Value + ", revision " + revision.Short(m.Revision)
+}
+
 // Marks returns the marks of a pod, sorted by annotation.
 func Marks(annotations map[string]string) []CarriedMark {
 	var listed, revisions map[string]string // names and revisions by annotation; computed for the first mark

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package carried
 
 import (
 	"cmp"
@@ -11,11 +11,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 )
-
-// exemptUntil describes an exemption.
-func exemptUntil(e *exempt.Exemption) string {
-	return "exempt until " + e.Until.Format(time.RFC3339) + " (" + e.Reason + ")"
-}
 
 // exemptedBy returns what exempts a pod from objects that it does not carry, each once.
 func exemptedBy(findings []drift.Finding) (out []*exempt.Exemption) {

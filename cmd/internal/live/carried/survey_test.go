@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package carried
 
 import (
 	"strings"
@@ -8,19 +8,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
 func TestASurveySortsPodsByRevision(t *testing.T) {
-	known := defaultsOf(t, nil, `
+	objects, _, err := manifest.Parse("stdin", []byte(`
 apiVersion: kubeflow.org/v1alpha1
 kind: PodDefault
 metadata: {namespace: team-a, name: proxy, resourceVersion: "7"}
-spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}`)
-	d := known.All[0]
-	judge := drift.New(known.Index())
+spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := injection.New(objects[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := source.NewIndex()
+	index.Set(d.Plan)
+	judge := drift.New(index)
 	var pods []surveyedPod
 	add := func(name, label, mark, revision string) {
 		annotations := map[string]string{}
@@ -43,7 +54,7 @@ spec: {selector: {matchLabels: {proxied: "true"}}, env: [{name: A, value: "1"}]}
 	add("unlabelled", "false", "7", now)
 	add("other", "false", "", "")
 
-	got := d.survey(pods)
+	got := surveyOf(d, pods)
 	want := []Carriers{{now, true, []string{"new", "unlabelled"}}, {former, false, []string{"old-1", "old-2"}}, {"4", false, []string{"oldest"}}}
 	if diff := cmp.Diff(want, got.Carriers); diff != "" {
 		t.Errorf("carriers (-want +got):\n%s", diff)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package carried
 
 import (
 	"context"
@@ -10,7 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/references"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried/references"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -40,14 +41,14 @@ type Carrier struct {
 // list ClusterPodDefaults or pods; without the right to list PodDefaults the error is forbidden.
 func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text string, notes io.Writer) ([]*Bringer, error) {
 	var found []*Bringer
-	objects, err := c.List(ctx, kinds[0].Path(namespace))
+	objects, err := c.List(ctx, injection.CollectionOf(false, namespace))
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, ErrNoPodDefaults
+		return nil, injection.ErrNoPodDefaults
 	case err != nil:
 		return nil, fmt.Errorf("list PodDefaults: %w", err)
 	}
-	more, _, err := c.ListIfAllowed(ctx, "ClusterPodDefaults", kinds[1].Path(""), notes)
+	more, _, err := c.ListIfAllowed(ctx, "ClusterPodDefaults", injection.CollectionOf(true, ""), notes)
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +62,11 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 	}
 	type marking struct {
 		*Bringer
-		*Default
+		*injection.Default
 	}
 	marks := map[string][]marking{} // the same name may exist in several namespaces
 	for _, b := range found {
-		d, err := New(b.Object)
+		d, err := injection.New(b.Object)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 		for _, mark := range meta.Marks(pod.Annotations) {
 			for _, m := range marks[mark.Annotation] {
 				if b := m.Bringer; b.Namespace == "" || b.Namespace == pod.Namespace {
-					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, markedState(mark), m.Plan.Wrote(mark)})
+					b.Pods = append(b.Pods, Carrier{pod.Namespace, pod.Name, mark.State(), m.Plan.Wrote(mark)})
 				}
 			}
 		}

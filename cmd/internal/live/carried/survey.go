@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package carried
 
 import (
 	"cmp"
@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -98,7 +99,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 		return nil, err
 	}
 	known := f.defaults
-	known.All = slices.DeleteFunc(known.All, func(d *Default) bool { return !d.Plan.SelectsNamespace(known.Labels) })
+	known.All = slices.DeleteFunc(known.All, func(d *injection.Default) bool { return !d.Plan.SelectsNamespace(known.Labels) })
 	var pods []surveyedPod
 	err = f.eachPod(ctx, namespace, store.RunningPods, func(pod *metav1.ObjectMeta) error {
 		if pod.DeletionTimestamp != nil {
@@ -114,7 +115,7 @@ func NewSurvey(ctx context.Context, c *cluster.Cluster, namespace string, notes 
 	}
 	s := &Survey{Pods: len(pods), PodsHidden: hidden, Compared: min(len(known.All), maxCompared)}
 	for _, d := range known.All {
-		s.Defaults = append(s.Defaults, d.survey(pods))
+		s.Defaults = append(s.Defaults, surveyOf(d, pods))
 	}
 	for i, a := range known.All[:s.Compared] {
 		for j, b := range known.All[:i] {
@@ -133,7 +134,7 @@ type surveyedPod struct {
 	findings    []drift.Finding
 }
 
-func (d *Default) survey(pods []surveyedPod) *Surveyed {
+func surveyOf(d *injection.Default, pods []surveyedPod) *Surveyed {
 	s := &Surveyed{
 		Kind: kubeflowv1alpha1.PodDefaultKind, Name: d.Name, Description: d.Spec.Desc, Selector: metav1.FormatLabelSelector(&d.Spec.Selector),
 		Mode: cmp.Or(d.Spec.Mode, kubeflowv1alpha1.ModeEnforce), Version: cmp.Or(d.Plan.Revision(), d.ResourceVersion), Conditions: d.Plan.Status().Conditions,

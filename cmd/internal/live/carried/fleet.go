@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+// Package carried compares the pods of a cluster with its PodDefaults: which carry what in which revision, and which
+// would be different if they were created now.
+package carried
 
 import (
 	"cmp"
@@ -15,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/asked"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
@@ -36,7 +39,7 @@ type fleet struct {
 	cluster    *cluster.Cluster
 	notes      io.Writer
 	asked      *asked.Registration
-	defaults   *Defaults // of the namespace; nil if there are several
+	defaults   *injection.Defaults // of the namespace; nil if there are several
 	exemptions map[string][]*exempt.Exemption
 	judging    *drift.Judge
 	findings   map[class][]drift.Finding
@@ -68,7 +71,7 @@ func newFleet(ctx context.Context, c *cluster.Cluster, namespace string, notes i
 			if namespace == "" {
 				return f.readEverywhere(ctx, notes)
 			}
-			defaults, err := Read(ctx, c, namespace, notes)
+			defaults, err := injection.Read(ctx, c, namespace, notes)
 			if err != nil {
 				return err
 			}
@@ -103,19 +106,19 @@ func (f *fleet) readEverywhere(ctx context.Context, notes io.Writer) error {
 			})
 			switch {
 			case apierrors.IsNotFound(err):
-				return ErrNoPodDefaults
+				return injection.ErrNoPodDefaults
 			case err != nil:
 				return fmt.Errorf("list PodDefaults of all namespaces: %w", err)
 			}
 			return nil
 		},
 		func(ctx context.Context, notes io.Writer) error {
-			objects, _, err := f.cluster.ListIfAllowed(ctx, "ClusterPodDefaults", CollectionOf(true, ""), notes)
+			objects, _, err := f.cluster.ListIfAllowed(ctx, "ClusterPodDefaults", injection.CollectionOf(true, ""), notes)
 			if err != nil {
 				return err
 			}
 			for _, o := range objects {
-				d, err := New(o)
+				d, err := injection.New(o)
 				if err != nil {
 					return err
 				}
@@ -141,7 +144,7 @@ func (f *fleet) readEverywhere(ctx context.Context, notes io.Writer) error {
 			return err
 		},
 		func(ctx context.Context, notes io.Writer) (err error) {
-			stable, err = ReadStable(ctx, f.cluster, notes, "", revision.AllNamespaces)
+			stable, err = injection.ReadStable(ctx, f.cluster, notes, "", revision.AllNamespaces)
 			return err
 		},
 	)
@@ -150,7 +153,7 @@ func (f *fleet) readEverywhere(ctx context.Context, notes io.Writer) error {
 	}
 	for _, p := range rolling {
 		p = p.With(stable)
-		NoteStable(p, notes)
+		injection.NoteStable(p, notes)
 		index.Set(p)
 	}
 	f.judging = drift.New(index)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+package carried
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/owners"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/carried/owners"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/restart"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
@@ -124,15 +125,15 @@ func FindDrift(ctx context.Context, c *cluster.Cluster, namespace string, args [
 }
 
 // driftOnly returns the named object, or nil if none is named.
-func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*Default, error) {
+func driftOnly(ctx context.Context, c *cluster.Cluster, args []string) (*injection.Default, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	object, err := Named(ctx, c, args)
+	object, err := injection.Named(ctx, c, args)
 	if err != nil {
 		return nil, err
 	}
-	return New(object)
+	return injection.New(object)
 }
 
 // add counts a pod.
