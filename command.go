@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli/application"
 	"github.com/sallyport-io/sallyport/internal/cli/clusterflags"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/hosting/logging"
 	"github.com/sallyport-io/sallyport/internal/hosting/memory"
@@ -46,9 +47,7 @@ func (a *App) Command() *cobra.Command {
 		return setting.ByFlags(cmd.Flags(), a.RunUntilSignal(cmd.Context(), s.Settings))
 	}
 	cmd.SetUsageFunc(cli.PrintUsage)
-	kubeconfig := hosting.FlagNamed(hosting.Flags(a.name, nil), "kubeconfig")
-	cli.AddFlagGroup(cmd, kubeconfig.Group, func() { setting.Bind(cmd, s, kubeconfig) })
-	a.addFlags(cmd, s)
+	a.addFlags(cmd, s, true)
 	cmd.AddCommand(application.Config(a.installation()))
 	if len(a.webhooks)+len(a.converters)+len(a.components) > 0 {
 		described, _ := a.installation()
@@ -77,11 +76,12 @@ func newCommandSettings(a *App) *commandSettings {
 }
 
 func (s *commandSettings) validate(a *App) error {
-	return errors.Join(setting.Join(s.Log.Validate(field.NewPath("log"))), a.Validate(s.Settings))
+	return errors.Join(setting.Join(tags.Validate(&s.Log, field.NewPath("log"))), a.Validate(s.Settings))
 }
 
-// addFlags adds the flags of what the application consists of, without kubeconfig.
-func (a *App) addFlags(cmd *cobra.Command, s *commandSettings) {
+// addFlags adds the flags of what the application consists of. Commands that call no API server need
+// no kubeconfig.
+func (a *App) addFlags(cmd *cobra.Command, s *commandSettings, kubeconfig bool) {
 	cmd.Flags().SortFlags = false
 	serves, controls := len(a.webhooks)+len(a.converters)+len(a.components) > 0, len(a.controllers) > 0
 	has := func(f setting.Flag) bool {
@@ -91,8 +91,8 @@ func (a *App) addFlags(cmd *cobra.Command, s *commandSettings) {
 			return controls
 		case f.Name == "conversion-service":
 			return len(a.converters) > 0
-		case section == "kubeconfig": // commands that call no API server have none
-			return false
+		case section == "kubeconfig":
+			return kubeconfig
 		case f.Name == "metrics-bind-address", section == "log", section == "leaderElection":
 			return true
 		case section == "webhooks", section == "controllers":
@@ -101,7 +101,7 @@ func (a *App) addFlags(cmd *cobra.Command, s *commandSettings) {
 		return serves
 	}
 	group := ""
-	for _, f := range hosting.Flags(a.name, a.authenticationNames()) {
+	for _, f := range hosting.Flags(s, a.name, a.authenticationNames()) {
 		switch {
 		case f.Group != "":
 			group = f.Group

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 	"github.com/sallyport-io/sallyport/internal/install"
 )
 
@@ -69,12 +70,12 @@ func (a *App) installation() (install.Application, func(*cobra.Command)) {
 				Reads:    c.managed() || len(c.components) > len(a.migrated),
 				Unknown:  slices.ContainsFunc(c.components, func(c component) bool { return !c.declares }),
 				Migrates: len(c.components) > 0 && len(a.migrated) > 0,
-			}, errors.Join(err, setting.Join(s.Log.Validate(field.NewPath("log"))))
+			}, errors.Join(err, setting.Join(tags.Validate(&s.Log, field.NewPath("log"))))
 		},
 		Validate: func() error {
 			s.Client = &rest.Config{} // no cluster is called
 			return s.validate(a)
 		},
 		Settings: *hosted(&s.Settings, a.authenticationNames()),
-	}, func(cmd *cobra.Command) { a.addFlags(cmd, s) }
+	}, func(cmd *cobra.Command) { a.addFlags(cmd, s, false) }
 }

@@ -25,23 +25,24 @@ import (
 type Settings struct {
 	// Client is the client configuration. If it is nil, Kubeconfig is used.
 	Client *rest.Config `json:"-"`
-	// Kubeconfig is the path of a kubeconfig file. If empty, the pod's service account.
-	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Kubeconfig is the path of the kubeconfig file. If empty, the service account of the pod.
+	Kubeconfig string `json:"kubeconfig,omitempty" flag:"kubeconfig" value:"file" group:"API server"`
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger `json:"-"`
 
-	Serving        serving.Options                     `json:"serving"`
-	Authentication serving.AuthenticationSettings      `json:"authentication"`
-	Certificate    certificate.Settings                `json:"certificate"`
 	Registration   registration.Settings               `json:"registration"`
+	Certificate    certificate.Settings                `json:"certificate"`
 	LeaderElection registration.LeaderElectionSettings `json:"leaderElection"`
+	Authentication serving.AuthenticationSettings      `json:"authentication"`
+	Serving        serving.Options                     `json:"serving"`
 
-	// Webhooks selects what runs here: "foo" enables it, "-foo" disables it, and "*"
-	// enables everything not named. Default "*". Converters and webhooks of components are
-	// all enabled, or all disabled if nothing is selected.
-	Webhooks []string `json:"webhooks"`
-	// Controllers selects controllers, like Webhooks. Default "*".
-	Controllers []string `json:"controllers"`
+	// Webhooks are the names of the webhooks to serve: foo serves foo, -foo does not, *
+	// serves all that are not named. If empty, none, nor converters and webhooks of
+	// components. Default "*".
+	Webhooks []string `json:"webhooks" flag:"webhooks" value:"names" group:"Webhooks"`
+	// Controllers are the names of the controllers to run: foo runs foo, -foo does not, *
+	// runs all that are not named. If empty, none. Default "*".
+	Controllers []string `json:"controllers" flag:"controllers" value:"names" group:"Webhooks"`
 }
 
 // DefaultSettings returns the default settings.

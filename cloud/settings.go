@@ -89,12 +89,11 @@ func (s *settings) hosting() *hosting.Settings {
 }
 
 // usages are the flags of [hosting.Flags] that a cloud controller manager has, with the prefix
-// webhook-, and their usage where it is not the same.
+// webhook-, and their usage where they mean something else.
 var usages = map[string]string{
 	"bind-address":  "The IP address on which to listen for the --webhook-secure-port port. An address that is reachable from other hosts requires --webhook-authentication.",
 	"secure-port":   "Secure port to serve webhooks on. If 0, don't serve webhooks at all.",
-	"tls-cert-file": "File containing the x509 certificate for HTTPS, with its chain. Reloaded when it changes.", "tls-private-key-file": "File containing the x509 private key matching --webhook-tls-cert-file.",
-	"tls-ca-file": "File containing the CA bundle for the API server to trust, if the certificate is from files. If empty, the caBundle is not managed.",
+	"tls-cert-file": "", "tls-private-key-file": "", "tls-ca-file": "",
 	"authority-secret": "With --webhook-registration=API and no certificate: the Secret, namespace/name, " +
 		"with the authority that all replicas share (default kube-system/" + pairName + "-authority, or in the namespace of --webhook-service); '" + inMemory + "' for one of this process alone.",
 	"tls-cipher-suites": "", "tls-min-version": "", "max-concurrent-reviews": "", "max-body-bytes": "", "drain-min": "", "drain-timeout": "",
@@ -102,23 +101,20 @@ var usages = map[string]string{
 	"authentication": "Who may call: any caller (None), callers with a certificate of --webhook-client-ca-file (ClientCA), or callers that the API server authenticates and authorizes (Delegated). " +
 		"Default None on a loopback address; required for other addresses.",
 	"client-ca-file": "", "client-common-names": "",
-	"registration": "How the webhooks are registered: by this process through the API (API) or as static manifests for kube-apiserver (Manifest), or not at all (None).",
 	"url":          "The URL where the API server calls the webhooks (default https://127.0.0.1 and the port, for a process on the host of each API server).",
-	"service":      "", "configuration-name": "", "static-manifests-dir": "",
-	"failure-policy":  "Failure policy of the webhooks, Ignore or Fail; empty for that of each webhook.",
-	"webhook-timeout": "Seconds that the API server waits for a webhook to respond, 1 to 30; 0 for the timeout of each webhook.",
+	"registration": "", "service": "", "configuration-name": "", "static-manifests-dir": "", "failure-policy": "", "webhook-timeout": "",
 }
 
 // flags are the flags of the settings that every host has.
 func (s *settings) flags() []setting.Flag {
 	prefixed := func(name string) string { return "webhook-" + strings.TrimPrefix(name, "webhook-") }
-	var names []string
+	names := []string{"with --certificate-source Files: ", ""} // a certificate file selects it
 	for name := range usages {
 		names = append(names, "--"+name+" ", "--"+prefixed(name)+" ")
 	}
 	inUsage := strings.NewReplacer(names...)
 	var out []setting.Flag
-	for _, f := range hosting.Flags("", authentications) {
+	for _, f := range hosting.Flags(s, "", authentications) {
 		usage, ok := usages[f.Name]
 		if !ok {
 			continue

@@ -100,28 +100,29 @@ const (
 // AuthenticationSettings configure who may call the server. The API server presents the
 // credentials that its AdmissionConfiguration names.
 type AuthenticationSettings struct {
-	// mode selects who may call admission webhooks: any caller (None), callers with a
-	// client certificate signed by a given CA (ClientCA), or callers that the API server
-	// authenticates and authorizes (Delegated; an application adds modes with
-	// sallyport.WithAuthentication). Unless it is None, the API server's
-	// AdmissionConfiguration must name the credentials to present. Default None.
-	Mode string `json:"mode"`
-	// clientCAFile is the path of the PEM-encoded CA bundle that verifies client
+	// mode is the mode of authentication of callers of admission webhooks. With None any
+	// caller is accepted, with ClientCA those with a client certificate signed by a given CA,
+	// and with Delegated, if the application has it, those that the API server authenticates
+	// and authorizes. An application adds modes with sallyport.WithAuthentication. Unless
+	// mode is None, the API server's AdmissionConfiguration must name the credentials to
+	// present. Default None.
+	Mode string `json:"mode" flag:"authentication" value:"mode" group:"Callers"`
+	// clientCAFile is the file with the PEM-encoded CA bundle that verifies client
 	// certificates. It is reloaded when it changes. Required if mode is ClientCA.
-	ClientCAFile string `json:"clientCAFile,omitempty"`
+	ClientCAFile string `json:"clientCAFile,omitempty" flag:"client-ca-file" value:"file" group:"Callers"`
 	// clientCommonNames are the accepted common names of client certificates. If empty, any
 	// certificate signed by the CA is accepted. Only used if mode is ClientCA.
-	ClientCommonNames []string `json:"clientCommonNames"`
-	// metrics selects who may read /metrics: any caller (None), or callers that the API
-	// server authenticates and authorizes (Delegated, or another mode of the application).
-	// Unless it is None, the metrics port serves TLS with the certificate of the webhooks;
-	// probes still need no credentials. Default None.
-	Metrics string `json:"metrics"`
-	// privatePaths appends an unguessable segment to the registered paths, to protect the
-	// webhooks where the API server cannot be configured to authenticate itself: Always,
-	// Never, or Auto, which does so if all replicas share an authority and register
-	// themselves, unless the paths are already registered without the segment. Paths
-	// without it are served until two minutes after the last one was registered. Default
-	// Never; Auto for serve.
-	PrivatePaths string `json:"privatePaths"`
+	ClientCommonNames []string `json:"clientCommonNames" flag:"client-common-names" value:"names"`
+	// metrics is the mode of authentication of readers of /metrics. Unless it is None, the
+	// port serves TLS with the certificate of the webhooks, and probes still need no
+	// credentials. The modes are those for callers without serving.AuthenticationClientCA.
+	// Default None.
+	Metrics string `json:"metrics" flag:"metrics-authentication" value:"mode" group:"Callers"`
+	// privatePaths is the mode of private paths, which have an unguessable segment to protect
+	// the webhooks where the API server cannot be configured to authenticate itself: Auto,
+	// Always or Never. Auto uses them if all replicas share an authority and register
+	// themselves, unless paths are already registered without the segment. Paths without it
+	// are served until two minutes after the last one was registered. Default Never; Auto
+	// for serve.
+	PrivatePaths string `json:"privatePaths" flag:"private-paths" value:"mode" group:"Callers" enum:"Auto,Always,Never" optional:"Always"`
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 )
 
 const (
@@ -24,78 +26,78 @@ const (
 // Settings are the addresses, limits and timeouts of a [Server]. Start from [DefaultSettings].
 type Settings struct {
 	// bindAddress is the address to serve webhooks on. If empty, all addresses.
-	BindAddress string `json:"bindAddress,omitempty"`
+	BindAddress string `json:"bindAddress,omitempty" flag:"bind-address" value:"address" group:"Addresses"`
 	// securePort is the port to serve webhooks on with TLS. 0 picks a free port. Default
 	// 9443.
-	SecurePort int32 `json:"securePort"`
+	SecurePort int32 `json:"securePort" flag:"secure-port" value:"port" group:"Addresses" min:"0" max:"65535"`
 	// metricsBindAddress is the host:port to serve /metrics, /livez and /readyz on, for
-	// example 127.0.0.1:8080 to serve this host or pod only. Empty or 0 disables it. It
-	// serves plain HTTP unless readers are authenticated. Default :8080.
-	MetricsBindAddress string `json:"metricsBindAddress"`
+	// example 127.0.0.1:8080 for this host or pod only. Plain HTTP, unless
+	// authentication.metrics is set. 0 disables it. Default :8080.
+	MetricsBindAddress string `json:"metricsBindAddress" flag:"metrics-bind-address" value:"host:port" group:"Addresses"`
 	// tlsMinVersion is the minimum version of TLS, by the name of the constant in
 	// crypto/tls, for example VersionTLS13. If empty, VersionTLS12.
-	TLSMinVersion string `json:"tlsMinVersion,omitempty"`
-	// tlsCipherSuites are the cipher suites for TLS 1.2, by the names of the constants in
-	// crypto/tls. Those of TLS 1.3 are not configurable. If empty, all AEAD suites.
-	TLSCipherSuites []string `json:"tlsCipherSuites,omitempty"`
+	TLSMinVersion string `json:"tlsMinVersion,omitempty" flag:"tls-min-version" value:"version"`
+	// tlsCipherSuites are the names of the cipher suites for TLS 1.2, those of the constants
+	// in crypto/tls, for example TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256. Those of TLS 1.3 are
+	// not configurable. If empty, all AEAD suites.
+	TLSCipherSuites []string `json:"tlsCipherSuites,omitempty" flag:"tls-cipher-suites" value:"names"`
 	// http2 enables HTTP/2 in addition to HTTP/1.1. kube-apiserver uses it for loopback
 	// URLs only. Default false.
-	HTTP2 bool `json:"http2"`
+	HTTP2 bool `json:"http2" flag:"http2"`
 
-	// readHeaderTimeout limits the time for the header of each request from its first byte
-	// on and, if it is more than 15s, for each part of a TLS handshake: kube-apiserver gives
-	// up first then. Default 5s.
-	ReadHeaderTimeout time.Duration `json:"readHeaderTimeout"`
-	// readTimeout limits the time for reading a whole request. Default 15s.
-	ReadTimeout time.Duration `json:"readTimeout"`
-	// writeTimeout limits the time from the end of the request headers to the end of the
+	// readHeaderTimeout is the maximum time for the header of each request from its first
+	// byte on and, if it is more than 15s, for each part of a TLS handshake: kube-apiserver
+	// gives up first then. Default 5s.
+	ReadHeaderTimeout time.Duration `json:"readHeaderTimeout" flag:"read-header-timeout" min:"1"`
+	// readTimeout is the maximum time for reading a whole request. Default 15s.
+	ReadTimeout time.Duration `json:"readTimeout" flag:"read-timeout" min:"1"`
+	// writeTimeout is the maximum time from the end of the request headers to the end of the
 	// response. At least 30s, the maximum timeout of a webhook. Default 30s.
-	WriteTimeout time.Duration `json:"writeTimeout"`
+	WriteTimeout time.Duration `json:"writeTimeout" flag:"write-timeout"`
 	// idleTimeout is how long an idle connection is kept open. It must exceed the 90s after
 	// which kube-apiserver closes idle connections. Default 130s.
-	IdleTimeout time.Duration `json:"idleTimeout"`
+	IdleTimeout time.Duration `json:"idleTimeout" flag:"idle-timeout"`
 
-	// maxHeaderBytes limits the size of request headers; net/http adds 4 KiB of slack.
-	// Default 16384.
-	MaxHeaderBytes int32 `json:"maxHeaderBytes"`
-	// maxBodyBytes limits the size of a request body; larger requests get 413. Default
-	// 8388608: enough for the object and the old object, at most 3 MiB each.
-	MaxBodyBytes int64 `json:"maxBodyBytes"`
-	// maxBytesInFlight limits the total size of request bodies in memory; it must exceed
-	// maxBodyBytes. A quarter is reserved for bodies of at most 64 KiB. Beyond it, the
-	// server drops the body that arrives slowest, or responds with 429. Default 0: an
-	// eighth of GOMEMLIMIT, at least two and a half bodies and at most 64 MiB.
-	MaxBytesInFlight int64 `json:"maxBytesInFlight"`
+	// maxHeaderBytes is the maximum size of request headers, in bytes; net/http adds 4 KiB of
+	// slack. Default 16384.
+	MaxHeaderBytes int32 `json:"maxHeaderBytes" flag:"max-header-bytes" value:"bytes" min:"1"`
+	// maxBodyBytes is the maximum size of a request body, in bytes; larger requests get 413.
+	// Default 8388608, because the object and the old object have at most 3 MiB each.
+	MaxBodyBytes int64 `json:"maxBodyBytes" flag:"max-body-bytes" value:"bytes" min:"1"`
+	// maxBytesInFlight is the maximum total size of request bodies in memory, in bytes; it
+	// must exceed maxBodyBytes. A quarter is reserved for bodies of at most 64 KiB. Beyond
+	// it, the server drops the body that arrives slowest, or responds with 429. Default 0:
+	// an eighth of GOMEMLIMIT, at least two and a half bodies and at most 64 MiB.
+	MaxBytesInFlight int64 `json:"maxBytesInFlight" flag:"max-bytes-in-flight" value:"bytes"`
 	// minBodyRate is the minimum transfer rate of a request body in bytes per second,
 	// enforced after readHeaderTimeout; slower requests get 408. 0 disables the limit.
 	// Default 65536.
-	MinBodyRate int64 `json:"minBodyRate"`
-	// maxConcurrentReviews limits the reviews processed at the same time, at most half of
-	// them for one namespace. Further reviews queue for up to half of their timeout and
-	// then get 429. Default 0: 4 per CPU, as long as GOMEMLIMIT allows 16 MiB for each; at
-	// least 2.
-	MaxConcurrentReviews int32 `json:"maxConcurrentReviews"`
-	// maxWaitingReviews limits the reviews in the queue. Beyond it, the newest review of
-	// the namespace with the most queued reviews gets 429. Default 0: 128 times
+	MinBodyRate int64 `json:"minBodyRate" flag:"min-body-rate" value:"bytes" min:"0"`
+	// maxConcurrentReviews is the maximum number of reviews processed at the same time, at
+	// most half of them for one namespace. Further reviews queue for up to half of their
+	// timeout and then get 429. Default 0: 4 per CPU, as long as GOMEMLIMIT allows 16 MiB
+	// for each; at least 2.
+	MaxConcurrentReviews int32 `json:"maxConcurrentReviews" flag:"max-concurrent-reviews" min:"0"`
+	// maxWaitingReviews is the maximum number of queued reviews. Beyond it, the newest review
+	// of the namespace with the most queued reviews gets 429. Default 0: 128 times
 	// maxConcurrentReviews.
-	MaxWaitingReviews int32 `json:"maxWaitingReviews"`
-	// maxConnections limits the open connections, and the bodies arriving at the same time.
-	// Beyond it, the server closes the connection whose body arrives slowest, or the one
-	// that has been idle longest, from the address with the most connections. Default 0:
-	// one per 256 KiB of GOMEMLIMIT, at least 64 and at most 4096.
-	MaxConnections int32 `json:"maxConnections"`
-	// maxMetricsConnections limits the open connections to metricsBindAddress. Default 0: a
-	// sixteenth of maxConnections, but at least 16 and at most 256.
-	MaxMetricsConnections int32 `json:"maxMetricsConnections"`
+	MaxWaitingReviews int32 `json:"maxWaitingReviews" flag:"max-waiting-reviews" min:"0"`
+	// maxConnections is the maximum number of open connections, and of bodies arriving at the
+	// same time. Beyond it, the server closes the connection whose body arrives slowest, or
+	// the one that has been idle longest, from the address with the most connections.
+	// Default 0: one per 256 KiB of GOMEMLIMIT, at least 64 and at most 4096.
+	MaxConnections int32 `json:"maxConnections" flag:"max-connections" min:"0"`
+	// maxMetricsConnections is the maximum number of open connections to metricsBindAddress.
+	// Default 0: a sixteenth of maxConnections, but at least 16 and at most 256.
+	MaxMetricsConnections int32 `json:"maxMetricsConnections" flag:"max-metrics-connections" min:"0"`
 
-	// drainMin is the minimum time the server keeps serving after SIGTERM, even without
+	// drainMin is the minimum time to keep serving after SIGTERM, even without
 	// open connections: clients need that long to observe that the endpoint is gone.
 	// Default 15s.
-	DrainMin time.Duration `json:"drainMin"`
-	// drainTimeout is the maximum time the server waits after SIGTERM for connections to
-	// close. Active requests then get another 5s. Default 95s, because kube-apiserver
+	DrainMin time.Duration `json:"drainMin" flag:"drain-min" min:"0"`
+	// drainTimeout is the maximum time to wait after SIGTERM for connections to close. Active requests then get another 5s. Default 95s, because kube-apiserver
 	// closes idle connections after 90s.
-	DrainTimeout time.Duration `json:"drainTimeout"`
+	DrainTimeout time.Duration `json:"drainTimeout" flag:"drain-timeout"`
 }
 
 // DefaultSettings returns the documented defaults.
@@ -120,7 +122,7 @@ var endsWithNumber = regexp.MustCompile(`(^|\.)[0-9]+$`)
 
 // Validate reports every problem below a path, which may be nil.
 func (s *Settings) Validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := tags.Validate(s, path)
 	require := func(ok bool, name string, value any, detail string) {
 		if d, is := value.(time.Duration); is {
 			value = d.String()
@@ -130,26 +132,15 @@ func (s *Settings) Validate(path *field.Path) field.ErrorList {
 		}
 	}
 	require(s.BindAddress == "" || net.ParseIP(s.BindAddress) != nil || !endsWithNumber.MatchString(s.BindAddress), "bindAddress", s.BindAddress, "must be an IP address or a host name")
-	require(s.SecurePort >= 0 && s.SecurePort <= 65535, "securePort", s.SecurePort, "must be between 0 and 65535")
 	if s.ServesMetrics() {
 		_, _, err := net.SplitHostPort(s.MetricsBindAddress)
 		require(err == nil, "metricsBindAddress", s.MetricsBindAddress, "write HOST:PORT or :PORT, or 0 to disable it")
 	}
 	_, problems := s.tls(path)
 	errs = append(errs, problems...)
-	require(s.ReadHeaderTimeout > 0, "readHeaderTimeout", s.ReadHeaderTimeout, "must be positive")
-	require(s.ReadTimeout > 0, "readTimeout", s.ReadTimeout, "must be positive")
 	require(s.WriteTimeout >= maxTimeout, "writeTimeout", s.WriteTimeout, "must be at least 30s, the maximum timeout of a webhook")
 	require(s.IdleTimeout > apiServerIdleTimeout, "idleTimeout", s.IdleTimeout, "must be above 1m30s, when kube-apiserver closes idle connections")
-	require(s.MaxHeaderBytes > 0, "maxHeaderBytes", s.MaxHeaderBytes, "must be positive")
-	require(s.MaxBodyBytes > 0, "maxBodyBytes", s.MaxBodyBytes, "must be positive")
 	require(s.MaxBytesInFlight == 0 || s.MaxBytesInFlight > s.MaxBodyBytes, "maxBytesInFlight", s.MaxBytesInFlight, "must be above maxBodyBytes")
-	require(s.MinBodyRate >= 0, "minBodyRate", s.MinBodyRate, "must not be negative")
-	require(s.MaxConcurrentReviews >= 0, "maxConcurrentReviews", s.MaxConcurrentReviews, "must not be negative")
-	require(s.MaxWaitingReviews >= 0, "maxWaitingReviews", s.MaxWaitingReviews, "must not be negative")
-	require(s.MaxConnections >= 0, "maxConnections", s.MaxConnections, "must not be negative")
-	require(s.MaxMetricsConnections >= 0, "maxMetricsConnections", s.MaxMetricsConnections, "must not be negative")
-	require(s.DrainMin >= 0, "drainMin", s.DrainMin, "must not be negative")
 	require(s.DrainTimeout >= s.DrainMin, "drainTimeout", s.DrainTimeout, "must not be below drainMin, "+s.DrainMin.String())
 	return errs
 }

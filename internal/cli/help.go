@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,16 +104,15 @@ func flagGroups(cmd *cobra.Command) []titledFlags {
 			other.AddFlag(flag)
 			return
 		}
-		last := len(groups) - 1
-		if last < 0 || groups[last].title != titles[0] {
+		at := slices.IndexFunc(groups, func(g titledFlags) bool { return g.title == titles[0] })
+		if at < 0 {
 			set := pflag.NewFlagSet("", pflag.ContinueOnError)
 			set.SortFlags = false
-			groups = append(groups, titledFlags{titles[0], set})
-			last++
+			at, groups = len(groups), append(groups, titledFlags{titles[0], set})
 		}
 		shown := *flag
 		shown.Usage = flag.Annotations[flagUsage][0]
-		groups[last].flags.AddFlag(&shown)
+		groups[at].flags.AddFlag(&shown)
 	})
 	return append(groups, titledFlags{otherFlags, other})
 }

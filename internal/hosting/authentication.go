@@ -4,7 +4,6 @@ package hosting
 
 import (
 	"log/slog"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,11 +16,6 @@ import (
 // AuthenticationModes returns the built-in modes and the given ones.
 func AuthenticationModes(others ...string) []string {
 	return append([]string{serving.AuthenticationNone, serving.AuthenticationClientCA}, others...)
-}
-
-// metricsModes are the modes for metrics: scrapers authenticate with a token.
-func metricsModes(modes []string) []string {
-	return slices.DeleteFunc(slices.Clone(modes), func(mode string) bool { return mode == serving.AuthenticationClientCA })
 }
 
 // Delegates reports whether one of the modes is not built in, and therefore asks an API

@@ -43,8 +43,8 @@ func FormatService(s *registration.Service) string {
 	return s.Namespace + "/" + s.Name + ":" + strconv.Itoa(int(s.Port))
 }
 
-// ServiceFlag returns the value of a flag for a Service.
-func ServiceFlag(pointer any) setting.Value { return serviceFlag{pointer.(**registration.Service)} }
+// serviceValue returns the value of a flag for a Service.
+func serviceValue(pointer any) setting.Value { return serviceFlag{pointer.(**registration.Service)} }
 
 type serviceFlag struct{ field **registration.Service }
 

@@ -9,26 +9,15 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/sallyport-io/sallyport/internal/certificate"
-	"github.com/sallyport-io/sallyport/internal/hosting/logging"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 	"github.com/sallyport-io/sallyport/internal/registration"
-	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 	"github.com/sallyport-io/sallyport/serving"
-)
-
-// The values of settings.
-var (
-	registrationModes   = []string{string(registration.ModeAPI), string(registration.ModeManifest), string(registration.ModeNone)}
-	failurePolicies     = []string{string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)}
-	foreignTerms        = []string{ForeignTermsKeep, ForeignTermsRefuse}
-	certificateSources  = []string{certificate.SourceAuthority, certificate.SourceFiles}
-	privatePathsChoices = []string{PrivatePathsAuto, PrivatePathsAlways, PrivatePathsNever}
 )
 
 // FilesOfServers are required fields whose files and directories only a server has.
@@ -36,24 +25,16 @@ var FilesOfServers = []string{
 	"registration.staticManifestsDir", "certificate.certFile", "certificate.privateKeyFile", "authentication.clientCAFile",
 }
 
-// Choices returns the accepted values of a field; nil if it accepts others.
-func Choices(path string, modes []string) []string {
-	return map[string][]string{
-		"registration.mode": registrationModes, "registration.failurePolicy": failurePolicies, "registration.reviewVersions": reviewversion.All(),
-		"registration.foreignTerms": foreignTerms, "certificate.source": certificateSources,
-		"authentication.mode": modes, "authentication.metrics": metricsModes(modes), "authentication.privatePaths": privatePathsChoices,
-		"log.level": logging.Levels, "log.format": logging.Formats,
-	}[path]
-}
-
 // Validate reports every problem, by path. It is the only validation of these settings: a file, a
 // flag and a Go value with the same problem have the same error.
 func (s Settings) Validate() field.ErrorList {
 	v := &validator{settings: s}
-	v.registration(field.NewPath("registration"))
-	v.endpoint(field.NewPath("registration"))
-	v.certificate(field.NewPath("certificate"))
-	v.authentication(field.NewPath("authentication"))
+	registration, certificate, authentication := field.NewPath("registration"), field.NewPath("certificate"), field.NewPath("authentication")
+	v.errs = slices.Concat(tags.Validate(s.Registration, registration), tags.Validate(s.Certificate, certificate), tags.Validate(s.Authentication, authentication))
+	v.registration(registration)
+	v.endpoint(registration)
+	v.certificate(certificate)
+	v.authentication(authentication)
 	v.leaderElection(field.NewPath("leaderElection"))
 	return append(v.errs, s.Serving.Validate(field.NewPath("serving"))...)
 }
@@ -97,7 +78,7 @@ func (v *validator) forbidden(path *field.Path, detail string) {
 }
 
 func (v *validator) choice(path *field.Path, value string) {
-	if known := Choices(path.String(), v.settings.Modes); !slices.Contains(known, value) {
+	if known := Choices(strings.TrimRight(path.String(), "[0123456789]"), v.settings.Modes); !slices.Contains(known, value) {
 		v.errs = append(v.errs, field.NotSupported(path, value, known))
 	}
 }
@@ -111,7 +92,6 @@ func (v *validator) problems(path *field.Path, value string, found []string) {
 
 func (v *validator) registration(path *field.Path) {
 	r := v.settings.Registration
-	v.choice(path.Child("mode"), string(r.Mode))
 	v.staticManifests(path)
 	if r.Owner != "" {
 		if r.Mode != registration.ModeAPI {
@@ -134,10 +114,6 @@ func (v *validator) registration(path *field.Path) {
 		v.problems(path.Child("excludedNamespaces").Index(i), namespace, validation.IsDNS1123Label(namespace))
 	}
 	v.problems(path.Child("ownPods"), r.OwnPods, OwnPodsProblems(r.OwnPods))
-	if r.FailurePolicy != "" {
-		v.choice(path.Child("failurePolicy"), r.FailurePolicy)
-	}
-	v.choice(path.Child("foreignTerms"), r.ForeignTerms)
 	if r.ForeignTerms == ForeignTermsRefuse && r.Mode != registration.ModeAPI {
 		v.forbidden(path.Child("foreignTerms"), "only with the mode API: otherwise the server does not write the configurations")
 	}
@@ -146,9 +122,7 @@ func (v *validator) registration(path *field.Path) {
 	}
 	versions := path.Child("reviewVersions")
 	for i, version := range r.ReviewVersions {
-		if known := reviewversion.All(); !slices.Contains(known, version) {
-			v.errs = append(v.errs, field.NotSupported(versions.Index(i), version, known))
-		}
+		v.choice(versions.Index(i), version)
 		if slices.Contains(r.ReviewVersions[:i], version) {
 			v.errs = append(v.errs, field.Duplicate(versions.Index(i), version))
 		}
@@ -225,7 +199,6 @@ func (v *validator) secret(path *field.Path, value string) {
 
 func (v *validator) certificate(path *field.Path) {
 	c := v.settings.Certificate
-	v.choice(path.Child("source"), c.Source)
 	secret := path.Child("authoritySecret")
 	v.secret(secret, c.AuthoritySecret)
 	files := []struct{ name, value string }{{"certFile", c.CertFile}, {"privateKeyFile", c.PrivateKeyFile}, {"caFile", c.CAFile}}
@@ -278,7 +251,6 @@ func (v *validator) authentication(path *field.Path) {
 	if a.Metrics != serving.AuthenticationNone && !v.settings.Serving.ServesMetrics() {
 		v.forbidden(path.Child("metrics"), "serving.metricsBindAddress disables metrics")
 	}
-	v.choice(path.Child("privatePaths"), a.PrivatePaths)
 	if a.PrivatePaths != PrivatePathsAlways {
 		return
 	}

@@ -23,35 +23,34 @@ const (
 
 // Settings configure the source of the serving certificate. Start from [DefaultSettings].
 type Settings struct {
-	// source is Authority for a self-managed certificate authority that all replicas share
-	// through a Secret, or Files. Default Authority.
-	Source string `json:"source"`
-	// authoritySecret is the Secret that stores the authority, namespace/name. Only used if
-	// source is Authority. If empty, the Secret NAME-authority in the namespace of the
-	// Service, where NAME is the application's; with a URL, the authority is held in
-	// memory.
-	AuthoritySecret string `json:"authoritySecret,omitempty"`
-	// lifetime is how long a serving certificate is valid. It is renewed after two thirds
-	// of its lifetime. Only used if source is Authority. Default 48h.
-	Lifetime time.Duration `json:"lifetime"`
-	// caLifetime is how long a new CA certificate is valid. It is replaced after two thirds
-	// of its lifetime. Only used if source is Authority. Default ten years, because each
-	// rotation changes every webhook configuration twice.
-	CALifetime time.Duration `json:"caLifetime"`
+	// source is the source of the serving certificate: a self-managed authority that all
+	// replicas share through a Secret (Authority), or files (Files). Default Authority.
+	Source string `json:"source" flag:"certificate-source" value:"source" group:"Certificate" enum:"Authority,Files"`
+	// authoritySecret is the Secret of the authority, namespace/name. Only used if source is
+	// Authority. If empty, NAME-authority in the namespace of the Service, where NAME is the
+	// application's, and with a URL an authority in memory.
+	AuthoritySecret string `json:"authoritySecret,omitempty" flag:"authority-secret" value:"namespace/name" group:"Certificate"`
+	// lifetime is the time a serving certificate is valid. It is renewed after two thirds of
+	// that. Only used if source is Authority. Default 48h.
+	Lifetime time.Duration `json:"lifetime" flag:"certificate-lifetime" value:"time"`
+	// caLifetime is the time a new CA certificate is valid. It is replaced after two thirds
+	// of that. Only used if source is Authority. Default ten years, because each rotation
+	// changes every webhook configuration twice.
+	CALifetime time.Duration `json:"caLifetime" flag:"ca-lifetime" value:"time"`
 	// caPropagation is the time after which all replicas and API servers have observed a
 	// change of the CA bundle. A rotation waits that long twice. Only used if source is
 	// Authority. Default 2m.
-	CAPropagation time.Duration `json:"caPropagation"`
-	// certFile is the path of the PEM-encoded certificate and its chain. It is reloaded
-	// when it changes. Only used if source is Files.
-	CertFile string `json:"certFile,omitempty"`
-	// privateKeyFile is the path of the PEM-encoded private key. Only used if source is
-	// files.
-	PrivateKeyFile string `json:"privateKeyFile,omitempty"`
-	// caFile is the path of the PEM-encoded CA bundle for the API server to trust. Leave it
+	CAPropagation time.Duration `json:"caPropagation" flag:"ca-propagation" value:"time"`
+	// certFile is the file with the PEM-encoded serving certificate and its chain. It is
+	// reloaded when it changes. Only used if source is Files.
+	CertFile string `json:"certFile,omitempty" flag:"tls-cert-file" value:"file" group:"Certificate"`
+	// privateKeyFile is the file with the PEM-encoded private key. Only used if source is
+	// Files.
+	PrivateKeyFile string `json:"privateKeyFile,omitempty" flag:"tls-private-key-file" value:"file" group:"Certificate"`
+	// caFile is the file with the PEM-encoded CA bundle for the API server to trust. Leave it
 	// empty if something else, such as cert-manager's CA injector, writes the caBundle.
 	// Only used if source is Files.
-	CAFile string `json:"caFile,omitempty"`
+	CAFile string `json:"caFile,omitempty" flag:"tls-ca-file" value:"file" group:"Certificate"`
 
 	// DefaultSecret is the name of the Secret if AuthoritySecret is empty.
 	DefaultSecret string `json:"-"`

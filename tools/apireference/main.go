@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command apireference prints the reference of the project's API types as Markdown, from
-// their doc comments.
+// Command apireference prints the reference of the project's API types as Markdown, or the
+// help of flags that set fields of them as Go, from their doc comments.
 //
-// Usage: go run ./apireference TOP > FILE
+// Usage: go run ./apireference reference|help TOP > FILE
 //
 // TOP is the root of the repository.
 package main
@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -59,21 +58,8 @@ func settings(path, folder, name string) section {
 	return section{"SallyportConfiguration " + path, "", folder, []string{name}, false, path}
 }
 
-// flag matches a flag that serve has, with its field.
-var flag = regexp.MustCompile(`\{Name: "([^"]+)",.* Field: "([^"]+)", Group:`)
-
-// flags returns the flags of serve by field.
-func flags(top string) (map[string]string, error) {
-	source, err := os.ReadFile(filepath.Join(top, "internal", "hosting", "flags.go"))
-	out := map[string]string{}
-	for _, found := range flag.FindAllStringSubmatch(string(source), -1) {
-		out[found[2]] = found[1]
-	}
-	return out, err
-}
-
-// complete adds to the fields of a configuration the flags that set them, and links to sections.
-func complete(t *goType, path string, flags map[string]string) {
+// complete adds to the fields of a configuration the flags of serve that set them, and links to sections.
+func complete(t *goType, path string) {
 	for i := range t.fields {
 		f := &t.fields[i]
 		for _, s := range sections {
@@ -81,18 +67,19 @@ func complete(t *goType, path string, flags map[string]string) {
 				f.typ = "[" + f.name + "](#" + strings.ToLower(strings.ReplaceAll(s.title, " ", "-")) + ")"
 			}
 		}
-		if flag := flags[strings.TrimPrefix(path+"."+f.name, ".")]; flag != "" {
+		if flag := f.tag.Get("flag"); flag != "" && f.tag.Get("group") != "" {
 			f.doc += " Flag --" + flag + "."
 		}
 	}
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: apireference TOP")
+	write := map[string]func(string, io.Writer) error{"reference": run, "help": writeHelp}
+	if len(os.Args) != 3 || write[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: apireference reference|help TOP")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Stdout); err != nil {
+	if err := write[os.Args[1]](os.Args[2], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "apireference:", err)
 		os.Exit(1)
 	}
@@ -106,10 +93,6 @@ generates this page. In a cluster, ` + "`kubectl explain poddefault.spec`" + ` p
 
 func run(top string, out io.Writer) error {
 	page := header
-	flags, err := flags(top)
-	if err != nil {
-		return err
-	}
 	for _, s := range sections {
 		types, err := parsePackage(filepath.Join(top, filepath.FromSlash(s.folder)))
 		if err != nil {
@@ -120,7 +103,7 @@ func run(top string, out io.Writer) error {
 			page += "\n" + s.intro + "\n"
 		}
 		if root := types["SallyportConfiguration"]; root != nil || s.path != "" {
-			complete(cmp.Or(root, types[s.types[0]]), s.path, flags)
+			complete(cmp.Or(root, types[s.types[0]]), s.path)
 		}
 		rendered, err := render(types, s)
 		if err != nil {
@@ -128,6 +111,6 @@ func run(top string, out io.Writer) error {
 		}
 		page += rendered
 	}
-	_, err = io.WriteString(out, page)
+	_, err := io.WriteString(out, page)
 	return err
 }

@@ -30,6 +30,7 @@ type field struct {
 	typ      string // for people
 	refers   string // the type of the same package that is behind it, or ""
 	optional bool
+	tag      reflect.StructTag
 }
 
 // parsePackage reads the types of a folder, and not those of its tests.
@@ -113,7 +114,7 @@ func newType(declaration *ast.GenDecl, spec *ast.TypeSpec) *goType {
 		typ, refers := describe(f.Type)
 		t.fields = append(t.fields, field{
 			name: name, doc: prose(f.Doc), typ: typ, refers: refers,
-			optional: strings.Contains(options, "omit"),
+			optional: strings.Contains(options, "omit"), tag: reflect.StructTag(tag),
 		})
 	}
 	return t

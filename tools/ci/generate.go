@@ -24,15 +24,17 @@ type generator struct {
 var generators = []generator{
 	{name: "definitions", generate: (*tree).definitions, from: []string{"api", "examples/bookstore", "examples/crontab", "examples/kubebuilder", "config/crd"}},
 	{name: "templates", generate: (*tree).templates, from: []string{"cmd/internal/live/console"}},
-	{name: "reference", generate: (*tree).reference,
-		from: []string{"api", "cmd/internal/serve", "cmd/internal/poddefault", "cmd/internal/webhooks", "docs/api.md"}},
+	{name: "reference", generate: (*tree).reference, from: []string{
+		"api", "cmd/internal/serve", "cmd/internal/poddefault", "cmd/internal/webhooks", "docs/api.md",
+		"registration", "serving", "internal/hosting/logging", "internal/cli/setting", "settings.go",
+	}},
 }
 
 // fromTools decides, too, what all generate.
 var fromTools = []string{"tools", "go.work", "cmd/go.mod", "api/go.mod"}
 
 // generate generates all: deep copies, CustomResourceDefinitions, what config/ and charts/ have of them and of the
-// rights, the console's pages, and docs/api.md.
+// rights, the console's pages, docs/api.md, and the help of flags.
 func (t *tree) generate() error {
 	if err := t.inOrder((*tree).definitions, (*tree).templates); err != nil {
 		return err
@@ -83,13 +85,18 @@ func (t *tree) templates() error {
 	return t.run("", "go", "tool", "templ", "generate", "-log-level=warn", "-path", "cmd/internal/live/console")
 }
 
-// reference writes docs/api.md from the types.
+// reference writes docs/api.md and the help of flags from the types.
 func (t *tree) reference() error {
-	text, err := t.output("", "go", "-C", "tools", "run", "./apireference", t.top)
-	if err != nil {
-		return err
+	for _, of := range []struct{ what, file string }{{"reference", "docs/api.md"}, {"help", "internal/cli/setting/zz_generated.help.go"}} {
+		text, err := t.output("", "go", "-C", "tools", "run", "./apireference", of.what, t.top)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(t.top, of.file), []byte(text+"\n"), 0o644); err != nil { //nolint:gosec // of the repository
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(t.top, "docs/api.md"), []byte(text+"\n"), 0o644) //nolint:gosec // of the repository
+	return nil
 }
 
 func (t *tree) stamp(of generator) string { return filepath.Join(t.top, "bin", "."+of.name) }

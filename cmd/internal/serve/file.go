@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -136,7 +136,7 @@ func (p *problems) decode(raw jsontext.Value, at jsontext.Pointer, into reflect.
 }
 
 func (p *problems) decodeObject(raw jsontext.Value, at jsontext.Pointer, into reflect.Value) {
-	known := setting.Fields(into.Type())
+	known := tags.Fields(into.Type())
 	r := rawjson.NewReader(raw)
 	r.Object(func(name []byte) {
 		below := at + jsontext.Pointer(jsonpatch.Pointer(string(name)))

@@ -14,18 +14,15 @@ import (
 
 // Flags are the flags of serve. All other fields can only be set in the file.
 func Flags() []setting.Flag {
-	flags := slices.DeleteFunc(hosting.Flags(Name, authenticationModes), func(f setting.Flag) bool { return f.Group == "" })
+	flags := hosting.Flags(new(configv1alpha1.SallyportConfiguration), Name, authenticationModes)
+	flags = slices.DeleteFunc(flags, func(f setting.Flag) bool { return f.Group == "" })
 	for i := range flags {
 		switch f := &flags[i]; f.Name {
-		case "kubeconfig":
-			f.Usage += "; not needed with --registration None and webhooks that read nothing from the cluster"
 		case "webhooks":
 			f.Choices = Names()
 			f.Value = func(field any) setting.Value { return &selection{entries: field.(*[]configv1alpha1.Webhook)} }
-			f.Usage = "`names` of ready-made webhooks, see 'sallyport webhooks': foo enables foo, -foo disables it, * enables all that are not named"
 		case "controllers":
 			f.Choices = controllerNames()
-			f.Usage = "`names` of controllers of the enabled webhooks: foo enables foo, -foo disables it, * enables all that are not named, except " + strings.Join(askedControllers(), ", ") + "; empty for none"
 		}
 	}
 	return flags

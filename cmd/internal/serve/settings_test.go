@@ -24,6 +24,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/registration"
 )
@@ -127,7 +128,7 @@ func TestAFlagAFileAndAGoValueReportTheSameProblem(t *testing.T) {
 
 func TestEveryFlagSetsAFieldOfTheSettingsOnce(t *testing.T) {
 	fields, names := map[string]bool{}, map[string]bool{}
-	for _, f := range hosting.Flags("app", authenticationModes) {
+	for _, f := range hosting.Flags(&Default().SallyportConfiguration, "app", authenticationModes) {
 		setting.Lookup(Default(), f.Field) // or it panics
 		if fields[f.Field] || names[f.Name] || f.Usage == "" {
 			t.Errorf("--%s, of the field %s, is there twice, or has no help", f.Name, f.Field)
@@ -159,7 +160,7 @@ func TestEverySettingHasOneDocAndTheDefaultThatItNames(t *testing.T) {
 			continue
 		}
 		docs := docsOf(t, filepath.Join("..", "..", "..", folder), section.Type.Name())
-		for name, f := range setting.Fields(section.Type) {
+		for name, f := range tags.Fields(section.Type) {
 			path := strings.Split(section.Tag.Get("json"), ",")[0] + "." + name
 			doc := docs[f.Name]
 			if !strings.HasPrefix(doc, name+" ") {

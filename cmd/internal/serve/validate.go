@@ -4,9 +4,7 @@ package serve
 
 import (
 	"slices"
-	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,33 +13,18 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 )
 
 // authenticationModes are the modes of authentication of serve.
 var authenticationModes = hosting.AuthenticationModes(AuthenticationDelegated)
 
-// webhookChoices are the values of the enum fields of an entry.
-var webhookChoices = map[string][]string{
-	"failurePolicy":      {string(admissionregistrationv1.Fail), string(admissionregistrationv1.Ignore)},
-	"matchPolicy":        {string(admissionregistrationv1.Exact), string(admissionregistrationv1.Equivalent)},
-	"reinvocationPolicy": {string(admissionregistrationv1.NeverReinvocationPolicy), string(admissionregistrationv1.IfNeededReinvocationPolicy)},
-}
-
-// choices returns the values of an enum field, by path in the file. Elements of a list use the path
-// of the list.
-func choices(path string) []string {
-	if name, ok := strings.CutPrefix(path, "webhooks."); ok {
-		return webhookChoices[name]
-	}
-	return hosting.Choices(path, authenticationModes)
-}
-
 // validate reports every problem, by path in the file.
 func (c *Config) validate() field.ErrorList {
 	errs := slices.Concat(
 		c.Hosting().Validate(),
-		c.Log.Validate(field.NewPath("log")),
+		tags.Validate(&c.Log, field.NewPath("log")),
 		c.Tracing.Validate(field.NewPath("tracing")),
 		recording.Validate(&c.Recording, field.NewPath("recording")),
 		c.validateRecentReviews(field.NewPath("recording", "recentReviews")),
@@ -89,17 +72,9 @@ func (c *Config) validateWebhooks(path *field.Path) field.ErrorList {
 }
 
 func validateEntry(w *configv1alpha1.Webhook, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := tags.Validate(w, path)
 	if !slices.Contains(Names(), w.Name) {
 		errs = append(errs, field.NotSupported(path.Child("name"), w.Name, Names()))
-	}
-	for _, choice := range []struct {
-		name  string
-		value *string
-	}{{"failurePolicy", w.FailurePolicy}, {"matchPolicy", w.MatchPolicy}, {"reinvocationPolicy", w.ReinvocationPolicy}} {
-		if known := webhookChoices[choice.name]; choice.value != nil && !slices.Contains(known, *choice.value) {
-			errs = append(errs, field.NotSupported(path.Child(choice.name), *choice.value, known))
-		}
 	}
 	if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > 30) {
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *w.TimeoutSeconds, "the API server allows 1 to 30 seconds"))

@@ -37,11 +37,17 @@ type AuthoritySettings struct {
 func (f *AuthorityFlags) AddFlags(cmd *cobra.Command) {
 	f.Flags.AddFlags(cmd)
 	f.Registration.Service, f.Certificate.AuthoritySecret, f.flags = nil, "", cmd.Flags()
+	usages := map[string]string{
+		"service":          "the Service through which the API server calls the server, `namespace/name[:port]`; the authority is the Secret " + f.Certificate.DefaultSecret + " in its namespace",
+		"authority-secret": "the Secret of the authority, `namespace/name`, if the server runs with this flag",
+	}
 	cli.AddFlagGroup(cmd, "Authority", func() {
-		setting.Bind(cmd, &f.AuthoritySettings, setting.Flag{Name: "service", Field: "registration.service", Value: hosting.ServiceFlag,
-			Usage: "the Service through which the API server calls the server, `namespace/name[:port]`; the authority is the Secret " + f.Certificate.DefaultSecret + " in its namespace"})
-		setting.Bind(cmd, &f.AuthoritySettings, setting.Flag{Name: "authority-secret", Field: "certificate.authoritySecret",
-			Usage: "the Secret of the authority, `namespace/name`, if the server runs with this flag"})
+		for _, flag := range hosting.Flags(&f.AuthoritySettings, "", nil) {
+			if usage := usages[flag.Name]; usage != "" {
+				flag.Usage = usage
+				setting.Bind(cmd, &f.AuthoritySettings, flag)
+			}
+		}
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/sallyport-io/sallyport/internal/cli"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 )
 
 type (
@@ -32,7 +33,8 @@ type Flag struct {
 	Name, Short string
 	// Field is the path of the field.
 	Field string
-	// Group is the title in the help, if the help has groups.
+	// Group is the title in the help of serve, which has a flag only for what differs between
+	// installations; the other settings are in its file. An application has all flags.
 	Group string
 	// Usage is in the format of [pflag.UnquoteUsage].
 	Usage string
@@ -40,11 +42,27 @@ type Flag struct {
 	Optional string
 	// Choices are the accepted values; nil if there are too many.
 	Choices []string
-	// File and Folder are set if the value is the path of one.
-	File, Folder bool
+	// Of is the name of the value: a file and a directory are completed.
+	Of string
 	// Value returns the value of the flag for a pointer to the field. Nil if pflag has one
 	// for the type.
 	Value func(pointer any) Value
+}
+
+// Flags returns the flags that the tags of the settings, a pointer to a struct, declare, in the order
+// of the fields. Their usage is the comment of the field.
+func Flags(settings any) []Flag {
+	var flags []Flag
+	tags.Walk(reflect.ValueOf(settings).Elem(), nil, func(s tags.Setting) {
+		tag, path := s.Tag, s.Path.String()
+		if name := tag.Get("flag"); name != "" {
+			flags = append(flags, Flag{
+				Name: name, Short: tag.Get("short"), Field: path, Group: tag.Get("group"), Of: tag.Get("value"),
+				Usage: help[s.Of.String()+"."+path[strings.LastIndexByte(path, '.')+1:]], Optional: tag.Get("optional"), Choices: tags.Enum(s.StructField),
+			})
+		}
+	})
+	return flags
 }
 
 // annotation of a flag is the path of its field.
@@ -57,9 +75,9 @@ func Bind(cmd *cobra.Command, settings any, f Flag) {
 	switch {
 	case len(f.Choices) > 0:
 		cli.CompleteChoices(cmd, f.Name, f.Choices)
-	case f.File:
+	case f.Of == "file":
 		cli.CompleteFiles(cmd, f.Name)
-	case f.Folder:
+	case f.Of == "directory":
 		cli.CompleteFolders(cmd, f.Name)
 	}
 }
@@ -99,24 +117,13 @@ func AddTo(flags *pflag.FlagSet, settings any, f Flag) {
 func Lookup(settings any, path string) reflect.Value {
 	value := reflect.Indirect(reflect.ValueOf(settings))
 	for name := range strings.SplitSeq(path, ".") {
-		f, ok := Fields(value.Type())[name]
+		f, ok := tags.Fields(value.Type())[name]
 		if !ok {
 			panic("no field " + path)
 		}
 		value = value.FieldByIndex(f.Index)
 	}
 	return value
-}
-
-// Fields returns the fields of a struct by their names in JSON.
-func Fields(of reflect.Type) map[string]reflect.StructField {
-	fields := map[string]reflect.StructField{}
-	for _, f := range reflect.VisibleFields(of) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			fields[name] = f
-		}
-	}
-	return fields
 }
 
 // FieldOf returns the path of the field that a flag sets, or nothing.

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"net/http"
@@ -26,24 +25,16 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	testv1alpha1 "github.com/sallyport-io/sallyport/api/test/v1alpha1"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 	"github.com/sallyport-io/sallyport/internal/wire/reviewversion"
 )
 
 // FileName is the name of the current file. Rotated files have a time in their names.
 const FileName = "reviews.jsonl"
 
-// The limits of the recent reviews in memory.
-const (
-	maxRecent          = 100_000
-	maxRecentMegabytes = 64
-)
-
 // Validate reports every problem, by field name.
 func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if s.SamplingRatePerMillion < 0 || s.SamplingRatePerMillion > 1_000_000 {
-		errs = append(errs, field.Invalid(path.Child("samplingRatePerMillion"), s.SamplingRatePerMillion, "must be 0 to 1000000"))
-	}
+	errs := tags.Validate(s, path)
 	if !enabled(s) && s.SamplingRatePerMillion != 0 {
 		errs = append(errs, field.Required(path.Child("directory"), "say where samples are written, or with recentReviews how many are kept in memory"))
 	}
@@ -52,17 +43,6 @@ func Validate(s *configv1alpha1.Recording, path *field.Path) field.ErrorList {
 	}
 	if s.Directory != "" && !filepath.IsAbs(s.Directory) {
 		errs = append(errs, field.Invalid(path.Child("directory"), s.Directory, "must be an absolute path"))
-	}
-	if s.RecentReviews < 0 || s.RecentReviews > maxRecent {
-		errs = append(errs, field.Invalid(path.Child("recentReviews"), s.RecentReviews, fmt.Sprintf("must be 0 to %d", maxRecent)))
-	}
-	if s.RecentMegabytes < 1 || s.RecentMegabytes > maxRecentMegabytes {
-		errs = append(errs, field.Invalid(path.Child("recentMegabytes"), s.RecentMegabytes, fmt.Sprintf("must be 1 to %d", maxRecentMegabytes)))
-	}
-	for name, value := range map[string]int32{"maxSizeMegabytes": s.MaxSizeMegabytes, "maxFiles": s.MaxFiles, "maxAgeDays": s.MaxAgeDays} {
-		if value < 1 {
-			errs = append(errs, field.Invalid(path.Child(name), value, "must be at least 1"))
-		}
 	}
 	return errs
 }

@@ -336,14 +336,14 @@ func TestSettings(t *testing.T) {
 		{func(s *configv1alpha1.Recording) { s.Directory = "/x" }, "recording.samplingRatePerMillion: Required value"},
 		{func(s *configv1alpha1.Recording) { s.SamplingRatePerMillion = 1 }, "recording.directory: Required value"},
 		{func(s *configv1alpha1.Recording) { s.Directory, s.SamplingRatePerMillion = "x", 1 }, "must be an absolute path"},
-		{func(s *configv1alpha1.Recording) { s.Directory, s.SamplingRatePerMillion = "/x", -1 }, "must be 0 to 1000000"},
+		{func(s *configv1alpha1.Recording) { s.Directory, s.SamplingRatePerMillion = "/x", -1 }, "must be between 0 and 1000000"},
 		{func(s *configv1alpha1.Recording) { s.MaxFiles = 0 }, "recording.maxFiles: Invalid value"},
 		{func(s *configv1alpha1.Recording) { s.RecentReviews, s.SamplingRatePerMillion = 1, 1 }, ""},
 		{func(s *configv1alpha1.Recording) { s.RecentReviews = 1 }, "recording.samplingRatePerMillion: Required value"},
 		{func(s *configv1alpha1.Recording) { s.RecentReviews = -1 }, "recording.recentReviews: Invalid value"},
-		{func(s *configv1alpha1.Recording) { s.RecentReviews = 100_001 }, "must be 0 to 100000"},
+		{func(s *configv1alpha1.Recording) { s.RecentReviews = 100_001 }, "must be between 0 and 100000"},
 		{func(s *configv1alpha1.Recording) { s.RecentMegabytes = 0 }, "recording.recentMegabytes: Invalid value"},
-		{func(s *configv1alpha1.Recording) { s.RecentMegabytes = 65 }, "must be 1 to 64"},
+		{func(s *configv1alpha1.Recording) { s.RecentMegabytes = 65 }, "must be between 1 and 64"},
 	} {
 		s := good
 		tc.change(&s)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	componenttracing "k8s.io/component-base/tracing"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
+
+	"github.com/sallyport-io/sallyport/internal/cli/setting/tags"
 )
 
 // Settings configure where spans are exported. They are those of kube-apiserver's
@@ -28,23 +30,19 @@ type Settings struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// samplingRatePerMillion is the number of calls to trace per million calls that their
 	// caller does not trace. Calls that kube-apiserver traces are always traced. Default 0.
-	SamplingRatePerMillion int32 `json:"samplingRatePerMillion"`
+	SamplingRatePerMillion int32 `json:"samplingRatePerMillion" min:"0" max:"1000000"`
 }
 
 // Validate reports all problems, by the JSON names of the fields below a path.
 func (s *Settings) Validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := tags.Validate(s, path)
 	if s.Endpoint != "" {
 		if host, port, err := net.SplitHostPort(s.Endpoint); err != nil || host == "" || port == "" {
 			errs = append(errs, field.Invalid(path.Child("endpoint"), s.Endpoint, "write HOST:PORT, for example localhost:4317"))
 		}
 	}
-	rate := path.Child("samplingRatePerMillion")
-	if s.SamplingRatePerMillion < 0 || s.SamplingRatePerMillion > 1_000_000 {
-		errs = append(errs, field.Invalid(rate, s.SamplingRatePerMillion, "must be 0 to 1000000"))
-	}
 	if s.Endpoint == "" && s.SamplingRatePerMillion != 0 {
-		errs = append(errs, field.Forbidden(rate, "has no effect without endpoint"))
+		errs = append(errs, field.Forbidden(path.Child("samplingRatePerMillion"), "has no effect without endpoint"))
 	}
 	return errs
 }

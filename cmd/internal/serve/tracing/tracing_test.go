@@ -21,7 +21,7 @@ func TestSettingsReportEveryProblem(t *testing.T) {
 		"a URL, and a rate out of bounds":  {Settings{Endpoint: "http://localhost:4317", SamplingRatePerMillion: 1_000_001}, []string{"tracing.endpoint", "tracing.samplingRatePerMillion"}},
 		"no port":                          {Settings{Endpoint: "localhost"}, []string{"HOST:PORT"}},
 		"a rate without somebody to tell":  {Settings{SamplingRatePerMillion: 1}, []string{"without endpoint"}},
-		"less than nothing of the calls":   {Settings{Endpoint: "localhost:4317", SamplingRatePerMillion: -1}, []string{"must be 0 to 1000000"}},
+		"less than nothing of the calls":   {Settings{Endpoint: "localhost:4317", SamplingRatePerMillion: -1}, []string{"must be between 0 and 1000000"}},
 		"a port without a host to go with": {Settings{Endpoint: ":4317"}, []string{"HOST:PORT"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ type Recording struct {
 	// directory is an absolute path of files; empty to write none.
 	Directory string `json:"directory,omitempty"`
 	// samplingRatePerMillion is how many of a million reviews are recorded. Default 0.
-	SamplingRatePerMillion int32 `json:"samplingRatePerMillion"`
+	SamplingRatePerMillion int32 `json:"samplingRatePerMillion" min:"0" max:"1000000"`
 	// webhooks are the names of those whose reviews are recorded; empty for all.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// annotations are the names of annotations whose values are recorded; a final * makes a
@@ -19,16 +19,16 @@ type Recording struct {
 	// makes a prefix of a name.
 	Variables []string `json:"variables,omitempty"`
 	// maxSizeMegabytes is the size at which a new file begins. Default 10.
-	MaxSizeMegabytes int32 `json:"maxSizeMegabytes"`
+	MaxSizeMegabytes int32 `json:"maxSizeMegabytes" min:"1"`
 	// maxFiles is how many files are kept. Default 5.
-	MaxFiles int32 `json:"maxFiles"`
+	MaxFiles int32 `json:"maxFiles" min:"1"`
 	// maxAgeDays is for how long a file is kept. Default 7.
-	MaxAgeDays int32 `json:"maxAgeDays"`
+	MaxAgeDays int32 `json:"maxAgeDays" min:"1"`
 	// recentReviews is how many of the latest recorded reviews the server keeps in memory and
 	// serves to `sallyport record`, on the port for metrics. Requires authentication.metrics
 	// Delegated. At most 100000. Default 0.
-	RecentReviews int32 `json:"recentReviews"`
+	RecentReviews int32 `json:"recentReviews" min:"0" max:"100000"`
 	// recentMegabytes limits the memory of the recent reviews; the oldest leave first. At most
 	// 64. Default 8.
-	RecentMegabytes int32 `json:"recentMegabytes"`
+	RecentMegabytes int32 `json:"recentMegabytes" min:"1" max:"64"`
 }

@@ -26,9 +26,10 @@ const (
 type SallyportConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// kubeconfig is the path of a kubeconfig file. If empty, the server uses the pod's
-	// service account. A server that calls no API server needs neither.
-	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// kubeconfig is the path of the kubeconfig file. If empty, the service account of the
+	// pod. A server whose webhooks read nothing from the cluster and that does not register
+	// them needs neither.
+	Kubeconfig string `json:"kubeconfig,omitempty" flag:"kubeconfig" value:"file" group:"API server"`
 	// registration is how the API server reaches the webhooks, who registers them, and when
 	// they are called.
 	Registration registration.Settings `json:"registration"`
@@ -46,12 +47,14 @@ type SallyportConfiguration struct {
 	Tracing tracing.Settings `json:"tracing"`
 	// recording is which reviews are recorded.
 	Recording Recording `json:"recording"`
-	// webhooks lists the ready-made webhooks to run, in any order. Default poddefault.
-	Webhooks []Webhook `json:"webhooks"`
-	// controllers selects the controllers of the enabled webhooks: foo enables foo, -foo
-	// disables it, * enables all that are not named, except poddefault-reports. An empty
-	// list enables none. Default "*".
-	Controllers []string `json:"controllers"`
+	// webhooks are the ready-made webhooks to run, in any order; in a flag their names, see
+	// 'sallyport webhooks': foo enables foo, -foo disables it, * enables all that are not
+	// named. Default poddefault.
+	Webhooks []Webhook `json:"webhooks" flag:"webhooks" value:"names" group:"Webhooks"`
+	// controllers are the names of controllers of the enabled webhooks: foo enables foo, -foo
+	// disables it, * enables all that are not named, except poddefault-reports. If empty,
+	// none. Default "*".
+	Controllers []string `json:"controllers" flag:"controllers" value:"names" group:"Webhooks"`
 }
 
 // Webhook configures a ready-made webhook. If that consists of several webhooks, the fields
@@ -62,7 +65,7 @@ type Webhook struct {
 	// enabled is whether the webhook runs. Default true.
 	Enabled *bool `json:"enabled,omitempty"`
 	// failurePolicy overrides that of registration.
-	FailurePolicy *string `json:"failurePolicy,omitempty"`
+	FailurePolicy *string `json:"failurePolicy,omitempty" enum:"Fail,Ignore"`
 	// timeoutSeconds overrides that of registration.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// path overrides the URL path of the entry's first webhook, and answers there for all
@@ -77,9 +80,9 @@ type Webhook struct {
 	// commands find by name.
 	Names map[string]string `json:"names,omitempty"`
 	// matchPolicy is Exact or Equivalent. Default Equivalent.
-	MatchPolicy *string `json:"matchPolicy,omitempty"`
+	MatchPolicy *string `json:"matchPolicy,omitempty" enum:"Exact,Equivalent"`
 	// reinvocationPolicy of mutating webhooks is Never or IfNeeded. Default IfNeeded.
-	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty"`
+	ReinvocationPolicy *string `json:"reinvocationPolicy,omitempty" enum:"Never,IfNeeded"`
 	// namespaceSelector limits the webhook to objects in namespaces with matching labels, in
 	// addition to its own selector and that of registration.
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tags reads what the tags of a setting declare beside its name in a file. Enum, min and max
+// limit its values; flag, short, value, group and optional are its flag. A setting is a field of a
+// struct, named by its path in JSON.
+package tags
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Setting is a setting with its value.
+type Setting struct {
+	reflect.StructField
+	Value reflect.Value
+	Path  *field.Path
+	Of    reflect.Type // the struct that declares it
+}
+
+// Walk visits the settings of a struct and its sections, below a path, in the order in which they
+// are declared.
+func Walk(settings reflect.Value, path *field.Path, visit func(Setting)) {
+	for i := range settings.NumField() {
+		f, value := settings.Type().Field(i), settings.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && value.Kind() == reflect.Struct:
+			Walk(value, path, visit)
+		case name == "" || name == "-":
+		case value.Kind() == reflect.Struct:
+			Walk(value, path.Child(name), visit)
+		default:
+			visit(Setting{f, value, path.Child(name), settings.Type()})
+		}
+	}
+}
+
+// Fields returns the fields of a struct by their names in JSON.
+func Fields(of reflect.Type) map[string]reflect.StructField {
+	fields := map[string]reflect.StructField{}
+	for _, f := range reflect.VisibleFields(of) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			fields[name] = f
+		}
+	}
+	return fields
+}
+
+// Enum returns the values that a field accepts; nil if there are too many.
+func Enum(f reflect.StructField) []string {
+	if values := f.Tag.Get("enum"); values != "" {
+		return strings.Split(values, ",")
+	}
+	return nil
+}
+
+// Validate reports the settings of a struct, a pointer, whose values their tags do not accept, below
+// a path. Of an enum that is optional, the empty value is accepted.
+func Validate(settings any, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	Walk(reflect.ValueOf(settings).Elem(), path, func(s Setting) {
+		value := reflect.Indirect(s.Value)
+		if !value.IsValid() { // a nil pointer
+			return
+		}
+		known := Enum(s.StructField)
+		if optional := strings.HasSuffix(s.Tag.Get("json"), ",omitempty") && s.Value.IsZero(); known != nil && !optional && !slices.Contains(known, value.String()) {
+			errs = append(errs, field.NotSupported(s.Path, value.String(), known))
+		}
+		if least, most := Limits(s.StructField); value.CanInt() && (value.Int() < least || value.Int() > most) {
+			errs = append(errs, field.Invalid(s.Path, shown(value), requirement(least, most)))
+		}
+	})
+	return errs
+}
+
+// Limits returns the least and the greatest value that a field of integers accepts.
+func Limits(f reflect.StructField) (least, most int64) {
+	return limit(f.Tag.Get("min"), math.MinInt64), limit(f.Tag.Get("max"), math.MaxInt64)
+}
+
+func limit(text string, otherwise int64) int64 {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+func requirement(least, most int64) string {
+	switch {
+	case most != math.MaxInt64:
+		return fmt.Sprintf("must be between %d and %d", least, most)
+	case least == 0:
+		return "must not be negative"
+	default:
+		return "must be positive"
+	}
+}
+
+func shown(value reflect.Value) any {
+	if d, ok := value.Interface().(time.Duration); ok {
+		return d.String()
+	}
+	return value.Interface()
+}
