@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -28,7 +29,7 @@ type Options struct {
 	// Watcher provides the objects. It must run.
 	Watcher *source.Watcher
 	// Leader decides which replica runs the controller.
-	Leader  store.Leader
+	Leader  control.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 	// Namespaces returns the webhook's current namespace selector. It must be fast.
@@ -108,7 +109,7 @@ func (c *Controller) Ready() error {
 // Run runs until the context ends. While another replica leads it does nothing and uses
 // no memory. It never returns an error, because the webhook works without it.
 func (c *Controller) Run(ctx context.Context) error {
-	store.WhileLeading(ctx, c.options.Leader, c.lead)
+	control.WhileLeading(ctx, c.options.Leader, c.lead)
 	return nil
 }
 

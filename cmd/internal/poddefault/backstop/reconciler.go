@@ -22,6 +22,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -63,7 +64,7 @@ func keep(index *corev1.PodTemplate) *stored {
 // reconciler writes indexes while its replica leads.
 type reconciler struct {
 	*Controller
-	namespaces *store.Controller[string]
+	namespaces *control.Controller[string]
 	indexes    *store.Store[*stored]
 	limiter    *rate.Limiter
 	now        func() time.Time
@@ -86,7 +87,7 @@ func newReconciler(c *Controller) *reconciler {
 		limiter: rate.NewLimiter(rate.Limit(c.pace.perSecond), c.pace.perSecond),
 		plans:   map[string]*turn{}, selector: labels.Nothing(),
 	}
-	r.namespaces = store.NewController(c.pace.retry, c.pace.longest, r.reconcile)
+	r.namespaces = control.NewController(c.pace.retry, c.pace.longest, r.reconcile)
 	r.indexes = store.New(store.Kind[*corev1.PodTemplate, *stored]{
 		Name: Name + " " + TemplateResource, Example: &corev1.PodTemplate{}, Longest: 10 * time.Second,
 		From: cache.NewListWatchFromClient(c.core, TemplateResource, metav1.NamespaceAll, fields.OneTermEqualSelector("metadata.name", TemplateName)),

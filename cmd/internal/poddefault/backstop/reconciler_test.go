@@ -20,6 +20,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -75,7 +76,7 @@ func TestNamespacesAreReconciledWhenTheirIndexIsOutdated(t *testing.T) {
 				r := newReconciler(&Controller{log: log, watcher: w, metrics: m, pace: defaultPace})
 				r.namespaces.ShutDown()
 				var got []string
-				r.namespaces = store.NewController(time.Second, time.Second, func(_ context.Context, namespace string) (time.Duration, error) {
+				r.namespaces = control.NewController(time.Second, time.Second, func(_ context.Context, namespace string) (time.Duration, error) {
 					got = append(got, namespace)
 					return 0, nil
 				})

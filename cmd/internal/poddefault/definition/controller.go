@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/control"
 )
 
 // Name identifies the controller in configuration.
@@ -58,7 +58,7 @@ type Options struct {
 	// Own are the definitions of this version.
 	Own []*apiextensionsv1.CustomResourceDefinition
 	// Leader decides which replica records events. All others compare too.
-	Leader  store.Leader
+	Leader  control.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 	// Status shows the result to the rest of the process.

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 	// Watcher provides the objects. It must run.
 	Watcher *source.Watcher
 	// Leader decides which replica runs the controller.
-	Leader  store.Leader
+	Leader  control.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 	// Asked returns for which pods the webhook is configured.
@@ -99,7 +100,7 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 // Run runs until the context ends. While another replica leads it does nothing and uses
 // no memory. It never returns an error, because the webhook works without it.
 func (c *Controller) Run(ctx context.Context) error {
-	store.WhileLeading(ctx, c.Leader, c.lead)
+	control.WhileLeading(ctx, c.Leader, c.lead)
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -47,7 +48,7 @@ type Options struct {
 	// Watcher provides the objects. It must run.
 	Watcher *source.Watcher
 	// Leader decides which replica runs the controller.
-	Leader store.Leader
+	Leader control.Leader
 	Logger *slog.Logger
 	// Pods counts pods; nil if nothing does.
 	Pods PodCounter
@@ -90,13 +91,13 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 // Run runs until the context ends. While another replica leads it does nothing. It never
 // returns an error, because the webhook works without it.
 func (c *Controller) Run(ctx context.Context) error {
-	store.WhileLeading(ctx, c.Leader, c.lead)
+	control.WhileLeading(ctx, c.Leader, c.lead)
 	return nil
 }
 
 // lead writes statuses until the context ends.
 func (c *Controller) lead(ctx context.Context) {
-	writes := store.NewController(soon, later, c.reconcile)
+	writes := control.NewController(soon, later, c.reconcile)
 	defer c.Watcher.ExemptionStore.Handle(store.Handler[*exempt.Record]{Changed: func(changes []store.Change[*exempt.Record]) {
 		for _, change := range changes {
 			if change.Now != nil {

@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -61,7 +62,7 @@ type Options struct {
 	// Recorder has what the handlers of this replica find.
 	Recorder *Recorder
 	// Leader decides which replica cleans up.
-	Leader  store.Leader
+	Leader  control.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 }
@@ -76,7 +77,7 @@ type Controller struct {
 	pace     pace
 	now      func() time.Time
 
-	queue   *store.Controller[string]
+	queue   *control.Controller[string]
 	limit   *rate.Limiter
 	leading atomic.Pointer[leadership] // nil while another replica leads
 
@@ -128,12 +129,12 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 // Run runs until the context ends. It never returns an error, because the webhook works
 // without reports.
 func (c *Controller) Run(ctx context.Context) error {
-	c.queue = store.NewController(c.pace.first, c.pace.longest, c.reconcile)
+	c.queue = control.NewController(c.pace.first, c.pace.longest, c.reconcile)
 	c.limit = rate.NewLimiter(c.pace.perSecond, c.pace.burst)
 	c.Recorder.notify(func(namespace string) { c.queue.Enqueue(namespace, c.pace.quiet) })
 	var running sync.WaitGroup
 	running.Go(func() { c.queue.Run(ctx, 1) })
-	store.WhileLeading(ctx, c.Leader, c.lead)
+	control.WhileLeading(ctx, c.Leader, c.lead)
 	running.Wait()
 	return nil
 }

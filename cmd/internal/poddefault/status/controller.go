@@ -31,6 +31,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 	// Watcher provides the objects. It must run.
 	Watcher *source.Watcher
 	// Leader decides which replica runs the controller.
-	Leader  store.Leader
+	Leader  control.Leader
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
 	// Pods counts the pods of objects; nil if nobody does.
@@ -71,7 +72,7 @@ type Room interface {
 // Controller reconciles statuses while it leads. See [poddefault.New].
 type Controller struct {
 	watcher                         *source.Watcher
-	leader                          store.Leader
+	leader                          control.Leader
 	pods                            PodCounter // may be nil
 	room                            Room       // may be nil
 	log                             *slog.Logger
@@ -142,7 +143,7 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { c.watchRefusals(ctx) })
-	store.WhileLeading(ctx, c.leader, c.lead)
+	control.WhileLeading(ctx, c.leader, c.lead)
 	running.Wait()
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -26,7 +27,7 @@ import (
 type reconciler struct {
 	*Controller
 	recorder events.EventRecorder
-	writes   *store.Controller[key]
+	writes   *control.Controller[key]
 	now      func() time.Time
 	pending  pending
 
@@ -58,7 +59,7 @@ func newReconciler(c *Controller) *reconciler {
 		changed: map[key]struct{}{}, plans: map[key]*turn{},
 		told: rate.NewLimiter(eventsPerSecond, eventsBurst), counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
 	}
-	r.writes = store.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
+	r.writes = control.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
 	return r
 }
 

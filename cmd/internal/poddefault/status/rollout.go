@@ -22,6 +22,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -30,7 +31,7 @@ import (
 // only show it.
 type roller struct {
 	*Controller
-	queue    *store.Controller[key]
+	queue    *control.Controller[key]
 	recorder events.EventRecorder
 	now      func() time.Time
 	history  *history
@@ -54,7 +55,7 @@ func (s *rolledSpec) limit() int {
 
 func newRoller(c *Controller, recorder events.EventRecorder) *roller {
 	r := &roller{Controller: c, recorder: recorder, now: time.Now, history: &history{Client: c.revisions}, told: map[types.UID]string{}}
-	r.queue = store.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
+	r.queue = control.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
 	return r
 }
 

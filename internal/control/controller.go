@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+// Package control is the frame of controllers: the work of the replica that leads, keys that
+// are reconciled again until they are right, and the end of both.
+package control
 
 import (
 	"context"
