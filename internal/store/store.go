@@ -53,6 +53,15 @@ type Kind[T runtime.Object, O Object] struct {
 // without the object now.
 type Change[O Object] struct{ Before, Now O }
 
+// Object returns the current object, or the one that was deleted.
+func (c Change[O]) Object() O {
+	var none O
+	if any(c.Now) != any(none) {
+		return c.Now
+	}
+	return c.Before
+}
+
 // Handler is notified of the changes in a store, one call at a time. It must not block, and
 // may read the store.
 type Handler[O Object] struct {
@@ -177,6 +186,21 @@ func (s *Store[O]) Handle(h Handler[O]) (remove func()) {
 		defer s.handling.Unlock()
 		s.handlers = slices.DeleteFunc(s.handlers, func(one *Handler[O]) bool { return one == added })
 	}
+}
+
+// HandleAny calls changed after each batch of changes, until remove is called. It must not block.
+func (s *Store[O]) HandleAny(changed func()) (remove func()) {
+	return s.Handle(Handler[O]{Changed: func([]Change[O]) { changed() }})
+}
+
+// HandleNames calls changed with the name of each object, and of each that changes, until remove is
+// called. It must not block.
+func (s *Store[O]) HandleNames(changed func(types.NamespacedName)) (remove func()) {
+	return s.Handle(Handler[O]{Changed: func(changes []Change[O]) {
+		for _, c := range changes {
+			changed(c.Object().Identity().NamespacedName)
+		}
+	}})
 }
 
 // Set adds or replaces the object of that name.

@@ -22,13 +22,9 @@ func podDefaultControllers() []controller {
 	return []controller{{
 		name: status.Name,
 		start: func(b *liveBuiltin, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			c, err := status.New(env.Client, status.Options{
+			return started(status.New(env.Client, status.Options{
 				Watcher: podDefaultsOf(b), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Pods: podCounter(b), Room: &runningOf(b).indexes,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return c.Run, nil
+			}))
 		},
 		rights: status.PolicyRules(),
 	}, {
@@ -38,14 +34,10 @@ func podDefaultControllers() []controller {
 	}, {
 		name: drift.Name,
 		start: func(b *liveBuiltin, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			c, err := drift.NewController(env.Client, drift.Options{
+			return started(drift.NewController(env.Client, drift.Options{
 				Watcher: podDefaultsOf(b), Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Board: &runningOf(b).drift,
 				Asked: driftAsked(b),
-			})
-			if err != nil {
-				return nil, err
-			}
-			return c.Run, nil
+			}))
 		},
 		rights: drift.PolicyRules(),
 	}, {
@@ -55,11 +47,7 @@ func podDefaultControllers() []controller {
 			if selects(b.config.start.Controllers, drift.Name) {
 				options.Pods = &runningOf(b).drift
 			}
-			c, err := exemptions.New(env.Client, options)
-			if err != nil {
-				return nil, err
-			}
-			return c.Run, nil
+			return started(exemptions.New(env.Client, options))
 		},
 		rights: exemptions.PolicyRules(),
 	}, {
@@ -73,29 +61,29 @@ func podDefaultControllers() []controller {
 			if err != nil {
 				return nil, err
 			}
-			c, err := definition.New(env.Client, definition.Options{
+			return started(definition.New(env.Client, definition.Options{
 				Client: client, Own: own, Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Status: &runningOf(b).definitions,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return c.Run, nil
+			}))
 		},
 		detail: func(b *liveBuiltin) string { return runningOf(b).definitions.Detail() },
 		rights: definition.PolicyRules(),
 	}, {
 		name: reports.Name, asked: true,
 		start: func(b *liveBuiltin, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
-			c, err := reports.New(env.Client, reports.Options{
+			return started(reports.New(env.Client, reports.Options{
 				Watcher: podDefaultsOf(b), Recorder: runningOf(b).findings(b.config.start), Leader: leader, Logger: env.Logger, Metrics: env.Metrics,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return c.Run, nil
+			}))
 		},
 		rights: reports.PolicyRules(),
 	}}
+}
+
+// started returns the method of a controller that has been made.
+func started[C interface{ Run(context.Context) error }](c C, err error) (func(context.Context) error, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c.Run, nil
 }
 
 // podDefaultRunning is what the webhook and the controllers of PodDefaults share.

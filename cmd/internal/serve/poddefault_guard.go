@@ -78,7 +78,7 @@ func (x *indexes) Omitted(object *plan.Plan) []string {
 }
 
 // HandleOmitted implements [status.Room]. All controllers are made before one leads.
-func (x *indexes) HandleOmitted(changed func([]types.NamespacedName)) (remove func()) {
+func (x *indexes) HandleOmitted(changed func(types.NamespacedName)) (remove func()) {
 	if c := x.controller.Load(); c != nil {
 		return c.HandleOmitted(changed)
 	}

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
@@ -43,13 +43,14 @@ type Options struct {
 // [NewController].
 type Controller struct {
 	options    Options
+	frame      control.Frame
 	log        *slog.Logger
 	watcher    *source.Watcher
 	core       rest.Interface // for PodTemplates
 	metrics    *metrics
 	pace       pace
 	reconciler atomic.Pointer[reconciler] // nil while another replica leads
-	told       told
+	omitted    control.Listeners[types.NamespacedName]
 }
 
 // pace limits how often indexes are written.
@@ -85,6 +86,7 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 		options.Changed = func() {}
 	}
 	c := &Controller{options: options, log: options.Logger.With("controller", Name), watcher: options.Watcher, pace: defaultPace}
+	c.frame = control.Frame{Leader: options.Leader, Log: c.log, Ready: c.watcher.WaitReady}
 	var err error
 	if c.core, err = store.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for PodTemplates: %w", err)
@@ -107,43 +109,33 @@ func (c *Controller) Ready() error {
 }
 
 // Run runs until the context ends. While another replica leads it does nothing and uses
-// no memory. It never returns an error, because the webhook works without it.
-func (c *Controller) Run(ctx context.Context) error {
-	control.WhileLeading(ctx, c.options.Leader, c.lead)
-	return nil
-}
+// no memory.
+func (c *Controller) Run(ctx context.Context) error { return c.frame.Run(ctx, c.lead) }
 
-// lead reconciles indexes until the context ends. It writes nothing before all objects
-// are read.
-func (c *Controller) lead(ctx context.Context) {
-	if c.watcher.WaitReady(ctx) != nil {
-		return
-	}
+// lead reconciles indexes until the context ends.
+func (c *Controller) lead(ctx context.Context, t *control.Term) {
 	r := newReconciler(c)
-	defer r.namespaces.ShutDown()
 	c.reconciler.Store(r)
-	defer c.reconciler.Store(nil)
+	t.AtEnd(func() {
+		c.reconciler.Store(nil)
+		c.metrics.indexes.Set(0)
+		c.metrics.omitted.Set(0)
+	})
 	r.reselect()
-	defer r.follow(c.watcher)()
-	var running sync.WaitGroup
-	running.Go(func() { r.indexes.Run(ctx) })
-	running.Go(func() {
+	t.AtEnd(r.follow(c.watcher)...)
+	t.Go(func() { r.indexes.Run(ctx) })
+	t.Go(func() {
 		select {
 		case <-ctx.Done():
+			r.namespaces.ShutDown()
 		case <-r.indexes.Synced():
 			r.namespaces.Run(ctx, c.pace.writers)
 		}
 	})
-	ticker := time.NewTicker(c.pace.recheck)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
+	t.Go(func() {
+		control.Repeat(ctx, func() time.Duration {
 			r.reselect()
-		}
-	}
-	running.Wait()
-	c.metrics.indexes.Set(0)
-	c.metrics.omitted.Set(0)
+			return c.pace.recheck
+		})
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sallyport-io/sallyport/internal/control"
 )
 
 // metrics describe the leading replica. On other replicas the gauges are 0.
@@ -18,10 +20,8 @@ type metrics struct {
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sallyport_poddefault_index_writes_total",
-			Help: "Writes of the indexes of PodDefaults that the backstop reads, by result: success or failure.",
-		}, []string{"result"}),
+		writes: control.Writes("sallyport_poddefault_index_writes_total",
+			"Writes of the indexes of PodDefaults that the backstop reads, by result: success or failure.", control.Success, control.Failure),
 		indexes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sallyport_poddefault_indexes", Help: "Indexes of PodDefaults that the backstop reads in the cluster; 0 if another replica leads.",
 		}),
@@ -30,9 +30,6 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help: "PodDefaults and ClusterPodDefaults that do not fit into the index of their namespace, so that the backstop rejects more pods than they select; 0 if another replica leads.",
 		}),
 	}
-	for _, result := range []string{"success", "failure"} {
-		m.writes.WithLabelValues(result)
-	}
 	if err := errors.Join(registry.Register(m.writes), registry.Register(m.indexes), registry.Register(m.omitted)); err != nil {
 		return nil, fmt.Errorf("metrics of %s: %w", Name, err)
 	}
@@ -40,9 +37,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 }
 
 func (m *metrics) written(err error) {
-	result := "success"
+	result := control.Success
 	if err != nil {
-		result = "failure"
+		result = control.Failure
 	}
 	m.writes.WithLabelValues(result).Inc()
 }

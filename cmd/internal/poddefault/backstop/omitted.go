@@ -5,7 +5,6 @@ package backstop
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,34 +12,15 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
-// told tells handlers which objects have room in an index again, or no longer.
-type told struct {
-	mu       sync.Mutex
-	handlers map[int]func([]types.NamespacedName)
-	next     int
-}
-
-// tell calls the handlers with objects of a namespace, named as in an index.
-func (t *told) tell(namespace string, decisions []string) {
-	if len(decisions) == 0 {
-		return
-	}
-	var names []types.NamespacedName
+// tellOmitted tells listeners which objects have room in the index of a namespace again, or no
+// longer. Decisions name them as in an index.
+func (c *Controller) tellOmitted(namespace string, decisions []string) {
 	for _, decision := range decisions {
-		if name, ofCluster := strings.CutPrefix(decision, meta.ClusterDecision); ofCluster {
-			names = append(names, types.NamespacedName{Name: name})
-		} else {
-			names = append(names, types.NamespacedName{Namespace: namespace, Name: decision})
+		name := types.NamespacedName{Namespace: namespace, Name: decision}
+		if of, ofCluster := strings.CutPrefix(decision, meta.ClusterDecision); ofCluster {
+			name = types.NamespacedName{Name: of}
 		}
-	}
-	t.mu.Lock()
-	handlers := make([]func([]types.NamespacedName), 0, len(t.handlers))
-	for _, handler := range t.handlers {
-		handlers = append(handlers, handler)
-	}
-	t.mu.Unlock()
-	for _, handler := range handlers {
-		handler(names)
+		c.omitted.Tell(name)
 	}
 }
 
@@ -65,22 +45,10 @@ func (c *Controller) Omitted(object *plan.Plan) []string {
 	return out
 }
 
-// HandleOmitted calls changed with objects for which [Controller.Omitted] has changed, until remove is
-// called.
-func (c *Controller) HandleOmitted(changed func([]types.NamespacedName)) (remove func()) {
-	c.told.mu.Lock()
-	defer c.told.mu.Unlock()
-	c.told.next++
-	id := c.told.next
-	if c.told.handlers == nil {
-		c.told.handlers = map[int]func([]types.NamespacedName){}
-	}
-	c.told.handlers[id] = changed
-	return func() {
-		c.told.mu.Lock()
-		defer c.told.mu.Unlock()
-		delete(c.told.handlers, id)
-	}
+// HandleOmitted calls changed with each object for which [Controller.Omitted] has changed, until
+// remove is called.
+func (c *Controller) HandleOmitted(changed func(types.NamespacedName)) (remove func()) {
+	return c.omitted.Add(changed)
 }
 
 // difference returns what is in one of two sorted lists alone.

@@ -96,18 +96,13 @@ func newReconciler(c *Controller) *reconciler {
 	return r
 }
 
-// follow subscribes the reconciler to changes until stop is called.
-func (r *reconciler) follow(w *source.Watcher) (stop func()) {
+// follow subscribes the reconciler to changes until the returned functions are called.
+func (r *reconciler) follow(w *source.Watcher) (removes []func()) {
 	objects := store.Handler[*plan.Plan]{Changed: r.objectsChanged}
-	removes := []func(){
+	return []func(){
 		w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: r.namespacesChanged}),
 		w.PodDefaults.Handle(objects), w.ClusterPodDefaults.Handle(objects),
 		r.indexes.Handle(store.Handler[*stored]{Changed: r.indexesChanged}),
-	}
-	return func() {
-		for _, remove := range removes {
-			remove()
-		}
 	}
 }
 
@@ -138,7 +133,7 @@ func (r *reconciler) namespacesChanged(changes []store.Change[*store.Namespace])
 			}
 			delete(r.plans, c.Before.Name)
 			r.mu.Unlock()
-			r.told.tell(c.Before.Name, omitted)
+			r.tellOmitted(c.Before.Name, omitted)
 		case !c.Now.Terminating:
 			r.namespaces.Enqueue(c.Now.Name, 0)
 		}
@@ -147,14 +142,12 @@ func (r *reconciler) namespacesChanged(changes []store.Change[*store.Namespace])
 
 func (r *reconciler) indexesChanged(changes []store.Change[*stored]) {
 	for _, c := range changes {
-		if c.Now != nil {
-			r.namespaces.Enqueue(c.Now.identity.Namespace, 0)
-			continue
+		if c.Now == nil {
+			r.mu.Lock()
+			r.complete = false
+			r.mu.Unlock()
 		}
-		r.mu.Lock()
-		r.complete = false
-		r.mu.Unlock()
-		r.namespaces.Enqueue(c.Before.identity.Namespace, 0)
+		r.namespaces.Enqueue(c.Object().identity.Namespace, 0)
 	}
 	r.metrics.indexes.Set(float64(r.indexes.Len()))
 }
@@ -267,9 +260,8 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 	}
 	r.metrics.written(err)
 	if err != nil {
-		r.log.Warn("cannot write an index, will try again", "namespace", namespace, "error", err)
 		r.plan(namespace, func(p *turn) { p.next = r.now().Add(r.pace.retry) })
-		return 0, err
+		return 0, r.frame.Failed(ctx, err, "index", "namespace", namespace)
 	}
 	r.indexes.Set(&stored{keep(written).identity, digest}) // until the watch delivers it
 	r.plan(namespace, func(p *turn) {
@@ -289,7 +281,7 @@ func (r *reconciler) omits(namespace string, desired Index) {
 		changed = difference(p.omitted, desired.Omitted)
 		p.omitted = desired.Omitted
 	})
-	r.told.tell(namespace, changed)
+	r.tellOmitted(namespace, changed)
 }
 
 // until returns how long an index must wait for its next write.

@@ -80,7 +80,9 @@ func TestNamespacesAreReconciledWhenTheirIndexIsOutdated(t *testing.T) {
 					got = append(got, namespace)
 					return 0, nil
 				})
-				defer r.follow(w)()
+				for _, remove := range r.follow(w) {
+					defer remove()
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() { defer close(done); r.namespaces.Run(ctx, 1) }()

@@ -4,22 +4,23 @@ package drift
 
 import (
 	"maps"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/control"
 )
 
 // A Board shows the latest report to the rest of the process. The zero value is ready to
 // use.
 type Board struct {
-	mu       sync.Mutex
-	report   *Report
-	counts   map[types.NamespacedName]kubeflowv1alpha1.PodCounts
-	handlers []*func([]types.NamespacedName)
-	exempted []*func()
+	mu     sync.Mutex
+	report *Report
+	counts map[types.NamespacedName]kubeflowv1alpha1.PodCounts
+
+	counted  control.Listeners[types.NamespacedName]
+	exempted control.Listeners[struct{}]
 }
 
 // Pods returns the counts of an object, a ClusterPodDefault if there is no namespace, or
@@ -47,29 +48,13 @@ func (b *Board) Exempted(name types.NamespacedName) *int32 {
 // HandleExempted calls changed when a result of [Board.Exempted] has changed, until remove
 // is called. Changed must not block.
 func (b *Board) HandleExempted(changed func()) (remove func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	handler := &changed
-	b.exempted = append(b.exempted, handler)
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.exempted = slices.DeleteFunc(b.exempted, func(one *func()) bool { return one == handler })
-	}
+	return b.exempted.Add(func(struct{}) { changed() })
 }
 
-// Handle calls changed with the objects whose counts have changed, until remove is
+// Handle calls changed with each object whose counts have changed, until remove is
 // called. Changed must not block.
-func (b *Board) Handle(changed func([]types.NamespacedName)) (remove func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	handler := &changed
-	b.handlers = append(b.handlers, handler)
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.handlers = slices.DeleteFunc(b.handlers, func(one *func([]types.NamespacedName)) bool { return one == handler })
-	}
+func (b *Board) Handle(changed func(types.NamespacedName)) (remove func()) {
+	return b.counted.Add(changed)
 }
 
 // Report returns the latest report, or nil.
@@ -101,21 +86,17 @@ func (b *Board) publish(r *Report) {
 			changed = append(changed, name)
 		}
 	}
-	var handlersOfExempted []*func()
-	if r != nil && (b.report == nil || !maps.Equal(r.exempted, b.report.exempted)) {
-		handlersOfExempted = slices.Clone(b.exempted)
-	}
+	exempted := r != nil && (b.report == nil || !maps.Equal(r.exempted, b.report.exempted))
 	b.report, b.counts = r, counts
-	handlers := slices.Clone(b.handlers)
 	b.mu.Unlock()
-	for _, handler := range handlersOfExempted {
-		(*handler)()
+	if exempted {
+		b.exempted.Tell(struct{}{})
 	}
-	if r == nil || len(changed) == 0 {
+	if r == nil {
 		return
 	}
-	for _, handler := range handlers {
-		(*handler)(changed)
+	for _, name := range changed {
+		b.counted.Tell(name)
 	}
 }
 

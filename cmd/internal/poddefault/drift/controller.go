@@ -16,9 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
@@ -98,35 +96,22 @@ func NewController(config *rest.Config, options Options) (*Controller, error) {
 }
 
 // Run runs until the context ends. While another replica leads it does nothing and uses
-// no memory. It never returns an error, because the webhook works without it.
+// no memory.
 func (c *Controller) Run(ctx context.Context) error {
-	control.WhileLeading(ctx, c.Leader, c.lead)
-	return nil
+	frame := control.Frame{Leader: c.Leader, Log: c.log, Ready: c.Watcher.WaitReady}
+	return frame.Run(ctx, func(ctx context.Context, t *control.Term) {
+		t.Go(func() { control.Repeat(ctx, func() time.Duration { return c.count(ctx) }) })
+		t.AtEnd(func() { c.Board.publish(nil) })
+	})
 }
 
-// lead reports until the context ends. It reports nothing before all objects and pods
-// are read.
-func (c *Controller) lead(ctx context.Context) {
-	if c.Watcher.WaitReady(ctx) != nil {
-		return
-	}
-	defer c.Board.publish(nil)
-	for c.count(ctx) {
-	}
-}
-
-// count reports until the match conditions are others, which it then returns, or the context ends. They are about whole
-// pods, which are not kept.
-func (c *Controller) count(ctx context.Context) (again bool) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// count reports until the match conditions are others, or the context ends. They are about whole
+// pods, which are not kept. It returns when to begin again.
+func (c *Controller) count(ctx context.Context) (again time.Duration) {
 	asked, err := c.Asked()
 	if err != nil {
 		c.log.Error("the pods of the webhook are not known", "error", err)
-		pause(ctx, c.pace.look)
-		return ctx.Err() == nil
+		return c.pace.look
 	}
 	var excluded func(*corev1.Pod) bool
 	if asked.Excludes != nil {
@@ -135,16 +120,17 @@ func (c *Controller) count(ctx context.Context) (again bool) {
 	pods, err := store.Pods(c.config, c.log, meta.Recorded, meta.WorkloadOf, excluded)
 	if err != nil {
 		c.log.Error("there are no reports about drift", "error", err)
-		return false
+		return control.Never
 	}
-	changed := make(chan struct{}, 1)
-	wake := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &reporter{Controller: c, pods: pods, asked: asked, others: cancel}
+	r.queue = control.NewController(c.pace.look, c.pace.look, r.reconcile)
+	for _, remove := range r.follow() {
+		defer remove()
 	}
-	defer follow(c.Watcher, pods, wake)()
+	var running sync.WaitGroup
+	defer running.Wait()
 	running.Go(func() { pods.Run(ctx) })
 	late := time.AfterFunc(c.pace.late, func() {
 		c.log.Warn("pods are not read yet, so they are not counted (may this server list them? sallyport manifests --part rbac prints the permissions)")
@@ -152,89 +138,80 @@ func (c *Controller) count(ctx context.Context) (again bool) {
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		r.queue.ShutDown()
+		return 0
 	case <-pods.Synced():
 	}
 	late.Stop()
-	for {
-		began := time.Now()
-		ends := c.report(ctx, pods, asked)
-		took := time.Since(began)
-		pause(ctx, max(c.pace.again, 50*took))
-		now := c.await(ctx, changed, ends, asked)
-		if ctx.Err() != nil {
-			return false
-		}
-		if now.Excludes != asked.Excludes {
-			return true
-		}
-		asked = now
-		pause(ctx, c.pace.quiet)
+	r.queue.Enqueue(toReport, 0)
+	r.queue.Enqueue(toLook, c.pace.look)
+	r.queue.Run(ctx, 1)
+	return 0
+}
+
+// A task is a key of a [reporter]: to report when something has changed, or to look whether the configuration has.
+type task bool
+
+const (
+	toReport task = true
+	toLook   task = false
+)
+
+// A reporter counts pods under the same match conditions.
+type reporter struct {
+	*Controller
+	queue  *control.Controller[task]
+	pods   *store.Store[*store.Pod]
+	asked  Asked
+	others func() // called when the match conditions are others
+	next   time.Time
+}
+
+// follow enqueues a report after each change.
+func (r *reporter) follow() (removes []func()) {
+	changed := func() { r.queue.Enqueue(toReport, r.pace.quiet) }
+	w := r.Watcher
+	return []func(){
+		w.PodDefaults.HandleAny(changed), w.ClusterPodDefaults.HandleAny(changed), w.Namespaces.HandleAny(changed),
+		w.ExemptionStore.HandleAny(changed), r.pods.HandleAny(changed),
 	}
 }
 
-// await waits for a change, the end of an exemption, or another configuration than the one that was used, and returns the
-// present one.
-func (c *Controller) await(ctx context.Context, changed <-chan struct{}, ends time.Time, used Asked) Asked {
-	var ended <-chan time.Time // never without exemptions
-	if !ends.IsZero() {
-		ended = time.After(time.Until(ends))
-	}
-	look := time.NewTicker(c.pace.look)
-	defer look.Stop()
-	for woken := false; ; {
-		now, err := c.Asked()
-		if err != nil {
-			c.log.Error("the pods of the webhook are not known", "error", err)
-			now = used
+// reconcile reports, and again when an exemption ends; or looks at the configuration.
+func (r *reporter) reconcile(ctx context.Context, do task) (again time.Duration, err error) {
+	if do == toLook {
+		now, err := r.Asked()
+		switch {
+		case err != nil:
+			r.log.Error("the pods of the webhook are not known", "error", err)
+		case now.Excludes != r.asked.Excludes:
+			r.others()
+		case !now.equal(r.asked):
+			r.asked = now
+			r.queue.Enqueue(toReport, r.pace.quiet)
 		}
-		if woken || ctx.Err() != nil || !now.equal(used) {
-			return now
-		}
-		select {
-		case <-ctx.Done():
-		case <-look.C:
-		case <-changed:
-			woken = true
-		case <-ended:
-			woken = true
-		}
+		return r.pace.look, nil
 	}
-}
-
-// follow calls wake for each change until stop is called.
-func follow(w *source.Watcher, pods *store.Store[*store.Pod], wake func()) (stop func()) {
-	objects := store.Handler[*plan.Plan]{Changed: func([]store.Change[*plan.Plan]) { wake() }}
-	removes := []func(){
-		w.PodDefaults.Handle(objects), w.ClusterPodDefaults.Handle(objects),
-		w.Namespaces.Handle(store.Handler[*store.Namespace]{Changed: func([]store.Change[*store.Namespace]) { wake() }}),
-		w.ExemptionStore.Handle(store.Handler[*exempt.Record]{Changed: func([]store.Change[*exempt.Record]) { wake() }}),
-		pods.Handle(store.Handler[*store.Pod]{Changed: func([]store.Change[*store.Pod]) { wake() }}),
+	began := time.Now()
+	if wait := r.next.Sub(began); wait > 0 {
+		return wait, nil
 	}
-	return func() {
-		for _, remove := range removes {
-			remove()
-		}
+	ends := r.report(ctx)
+	r.next = time.Now().Add(max(r.pace.again, 50*time.Since(began)))
+	if ends.IsZero() { // nothing is exempt
+		return 0, nil
 	}
+	return max(time.Until(ends), time.Nanosecond), nil
 }
 
 // report counts all pods. It returns when an exemption ends that concerns one, or zero.
-func (c *Controller) report(ctx context.Context, pods *store.Store[*store.Pod], asked Asked) (ends time.Time) {
-	r := report(ctx, c.Watcher, pods.List(), func(namespace string, set map[string]string) bool {
-		n := c.Watcher.Namespaces.Get(types.NamespacedName{Name: namespace})
-		return n != nil && asked.Namespaces.Matches(n.Labels) && asked.Pods.Matches(labels.Set(set))
+func (r *reporter) report(ctx context.Context) (ends time.Time) {
+	result := report(ctx, r.Watcher, r.pods.List(), func(namespace string, set map[string]string) bool {
+		n := r.Watcher.Namespaces.Get(types.NamespacedName{Name: namespace})
+		return n != nil && r.asked.Namespaces.Matches(n.Labels) && r.asked.Pods.Matches(labels.Set(set))
 	})
 	if ctx.Err() == nil {
-		c.Board.publish(r)
+		r.Board.publish(result)
 	}
-	return r.ends
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	return result.ends
 }

@@ -6,7 +6,6 @@ package exemptions
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,12 +13,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
@@ -70,6 +67,7 @@ const workers = 2
 // Controller writes statuses while it leads. See [New].
 type Controller struct {
 	Options
+	frame  control.Frame
 	client *rest.RESTClient
 	now    func() time.Time
 }
@@ -84,35 +82,27 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for Exemptions: %w", err)
 	}
-	options.Logger = options.Logger.With("controller", Name)
-	return &Controller{Options: options, client: client, now: time.Now}, nil
+	return &Controller{
+		Options: options, client: client, now: time.Now,
+		frame: control.Frame{Leader: options.Leader, Log: options.Logger.With("controller", Name), Ready: options.Watcher.WaitReady},
+	}, nil
 }
 
-// Run runs until the context ends. While another replica leads it does nothing. It never
-// returns an error, because the webhook works without it.
-func (c *Controller) Run(ctx context.Context) error {
-	control.WhileLeading(ctx, c.Leader, c.lead)
-	return nil
-}
+// Run runs until the context ends. While another replica leads it does nothing.
+func (c *Controller) Run(ctx context.Context) error { return c.frame.Run(ctx, c.lead) }
 
 // lead writes statuses until the context ends.
-func (c *Controller) lead(ctx context.Context) {
+func (c *Controller) lead(ctx context.Context, t *control.Term) {
 	writes := control.NewController(soon, later, c.reconcile)
-	defer c.Watcher.ExemptionStore.Handle(store.Handler[*exempt.Record]{Changed: func(changes []store.Change[*exempt.Record]) {
-		for _, change := range changes {
-			if change.Now != nil {
-				writes.Enqueue(change.Now.Identity().NamespacedName, 0)
-			}
-		}
-	}})()
+	t.AtEnd(c.Watcher.ExemptionStore.HandleNames(func(name types.NamespacedName) { writes.Enqueue(name, 0) }))
 	if c.Pods != nil {
-		defer c.Pods.HandleExempted(func() {
+		t.AtEnd(c.Pods.HandleExempted(func() {
 			for _, r := range c.Watcher.ExemptionStore.List() {
 				writes.Enqueue(r.Identity().NamespacedName, counts)
 			}
-		})()
+		}))
 	}
-	writes.Run(ctx, workers)
+	t.Go(func() { writes.Run(ctx, workers) })
 }
 
 // reconcile writes the status of an exemption if it differs from the desired one. It looks
@@ -134,29 +124,8 @@ func (c *Controller) reconcile(ctx context.Context, name types.NamespacedName) (
 	if equality.Semantic.DeepEqual(next, r.Status) {
 		return again, nil
 	}
-	err = c.write(ctx, r, next)
-	switch {
-	case err == nil:
+	if _, err = control.PatchStatus(ctx, c.client, sallyportv1alpha1.ExemptionResource, r.Identity(), next); err == nil {
 		return again, nil
-	case apierrors.IsNotFound(err): // the watch will deliver the deletion
-		return 0, nil
-	case ctx.Err() == nil && !apierrors.IsConflict(err):
-		c.Logger.Warn("cannot write the status of an exemption, will try again", "exemption", name.String(), "error", err)
 	}
-	return 0, err
-}
-
-// write writes a status unless the object has changed in between.
-func (c *Controller) write(ctx context.Context, r *exempt.Record, status *sallyportv1alpha1.ExemptionStatus) error {
-	is := r.Identity()
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": is.ResourceVersion},
-		{"op": "replace", "path": "/metadata/uid", "value": is.UID},
-		{"op": "add", "path": "/status", "value": status},
-	})
-	if err != nil {
-		return err
-	}
-	return c.client.Patch(types.JSONPatchType).Namespace(is.Namespace).Resource(sallyportv1alpha1.ExemptionResource).
-		Name(is.Name).SubResource("status").Body(patch).Do(ctx).Error()
+	return 0, c.frame.Failed(ctx, err, "status", "exemption", name.String())
 }

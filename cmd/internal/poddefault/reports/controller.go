@@ -126,18 +126,19 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	return c, err
 }
 
-// Run runs until the context ends. It never returns an error, because the webhook works
-// without reports.
+// Run runs until the context ends.
 func (c *Controller) Run(ctx context.Context) error {
 	c.queue = control.NewController(c.pace.first, c.pace.longest, c.reconcile)
 	c.limit = rate.NewLimiter(c.pace.perSecond, c.pace.burst)
-	c.Recorder.notify(func(namespace string) { c.queue.Enqueue(namespace, c.pace.quiet) })
+	c.Recorder.notify(c.enqueue)
 	var running sync.WaitGroup
+	defer running.Wait()
 	running.Go(func() { c.queue.Run(ctx, 1) })
-	control.WhileLeading(ctx, c.Leader, c.lead)
-	running.Wait()
-	return nil
+	frame := control.Frame{Leader: c.Leader, Log: c.log, Ready: c.Watcher.WaitReady}
+	return frame.Run(ctx, c.lead)
 }
+
+func (c *Controller) enqueue(namespace string) { c.queue.Enqueue(namespace, c.pace.quiet) }
 
 // reconcile writes the report of a namespace if it differs from what it should be.
 func (c *Controller) reconcile(ctx context.Context, namespace string) (again time.Duration, err error) {
@@ -285,33 +286,29 @@ func (c *Controller) available() {
 
 // lead enqueues the namespaces for whose reports the leader is responsible, until the
 // context ends.
-func (c *Controller) lead(ctx context.Context) {
-	if c.Watcher.WaitReady(ctx) != nil {
-		return
-	}
-	l := newLeadership(c.Watcher, func(namespace string) { c.queue.Enqueue(namespace, c.pace.quiet) })
-	defer l.follow()()
+func (c *Controller) lead(ctx context.Context, t *control.Term) {
+	l := newLeadership(c.Watcher, c.enqueue)
+	t.AtEnd(l.follow()...)
 	c.leading.Store(l)
-	defer c.leading.Store(nil)
-	for {
-		wait := c.pace.again
-		if namespaces, err := c.reported(ctx); err == nil {
-			c.available()
-			l.reported(namespaces)
-		} else if ctx.Err() == nil {
-			wait = c.pace.unavailable
-			if errors.Is(err, errAbsent) || errors.Is(err, errDenied) {
-				c.stop(err)
-			} else {
-				c.log.Warn("cannot list reports, will try again", "error", err)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+	t.AtEnd(func() { c.leading.Store(nil) })
+	t.Go(func() { control.Repeat(ctx, func() time.Duration { return c.look(ctx, l) }) })
+}
+
+// look tells the leader which namespaces have a report. It returns when to look again.
+func (c *Controller) look(ctx context.Context, l *leadership) (again time.Duration) {
+	namespaces, err := c.reported(ctx)
+	switch {
+	case err == nil:
+		c.available()
+		l.reported(namespaces)
+		return c.pace.again
+	case ctx.Err() != nil:
+	case errors.Is(err, errAbsent), errors.Is(err, errDenied):
+		c.stop(err)
+	default:
+		c.log.Warn("cannot list reports, will try again", "error", err)
 	}
+	return c.pace.unavailable
 }
 
 // reported returns the namespaces that have a report.

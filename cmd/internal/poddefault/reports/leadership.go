@@ -36,19 +36,14 @@ func newLeadership(w *source.Watcher, wake func(namespace string)) *leadership {
 	return &leadership{watcher: w, wake: wake, conflicts: map[string]map[string]openreports.ReportResult{}, reports: map[string]bool{}}
 }
 
-// follow observes the objects until stop is called.
-func (l *leadership) follow() (stop func()) {
+// follow observes the objects until the returned functions are called.
+func (l *leadership) follow() (removes []func()) {
 	handler := store.Handler[*plan.Plan]{Changed: func(changes []store.Change[*plan.Plan]) {
 		for _, c := range changes {
 			l.changed(c.Before, c.Now)
 		}
 	}}
-	removes := []func(){l.watcher.PodDefaults.Handle(handler), l.watcher.ClusterPodDefaults.Handle(handler)}
-	return func() {
-		for _, remove := range removes {
-			remove()
-		}
-	}
+	return []func(){l.watcher.PodDefaults.Handle(handler), l.watcher.ClusterPodDefaults.Handle(handler)}
 }
 
 // changed records the conflict of an object, and enqueues the reports that it concerns.

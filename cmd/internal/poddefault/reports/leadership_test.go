@@ -30,7 +30,7 @@ func TestTheLeaderLooksAtReportsThatAChangeConcerns(t *testing.T) {
 	}
 	var woken []string
 	l := newLeadership(w, func(namespace string) { woken = append(woken, namespace) })
-	stop := l.follow()
+	removes := l.follow()
 	for _, step := range []struct {
 		what string
 		do   func()
@@ -49,7 +49,12 @@ func TestTheLeaderLooksAtReportsThatAChangeConcerns(t *testing.T) {
 		{"and that another replica wrote again", func() { l.reported([]string{"team-a"}) }, true},
 		{"a new ClusterPodDefault", func() { w.ClusterPodDefaults.Set(everywhere(1)) }, false},
 		{"another spec of a ClusterPodDefault", func() { w.ClusterPodDefaults.Set(everywhere(2)) }, true},
-		{"a replica that does not lead any more", func() { stop(); w.PodDefaults.Set(compiled("two", 2, "")) }, false},
+		{"a replica that does not lead any more", func() {
+			for _, remove := range removes {
+				remove()
+			}
+			w.PodDefaults.Set(compiled("two", 2, ""))
+		}, false},
 	} {
 		step.do()
 		var want []string

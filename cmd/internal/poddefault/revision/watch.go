@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -29,9 +30,9 @@ type Watch struct {
 	changed  func(owner types.NamespacedName)
 	logger   *slog.Logger
 
-	mu       sync.RWMutex
-	known    map[Owner][]*Record // usable, the latest first
-	handlers []*func(types.NamespacedName)
+	mu     sync.RWMutex
+	known  map[Owner][]*Record // usable, the latest first
+	owners control.Listeners[types.NamespacedName]
 }
 
 // kind is a store, and whether the API server has ever served the kind.
@@ -144,14 +145,7 @@ func (w *Watch) Keeps(namespace string) bool {
 
 // Handle calls changed after the function that [NewWatch] has got, until remove is called.
 func (w *Watch) Handle(changed func(owner types.NamespacedName)) (remove func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.handlers = append(w.handlers, &changed)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.handlers = slices.DeleteFunc(slices.Clone(w.handlers), func(one *func(types.NamespacedName)) bool { return one == &changed })
-	}
+	return w.owners.Add(changed)
 }
 
 func (w *Watch) apply(changes []store.Change[*Record]) {
@@ -173,7 +167,6 @@ func (w *Watch) apply(changes []store.Change[*Record]) {
 			w.known[c.Now.Owner], _ = Of(c.Now.Owner, append(slices.Clone(w.known[c.Now.Owner]), c.Now))
 		}
 	}
-	handlers := w.handlers
 	w.mu.Unlock()
 	for _, c := range changes {
 		if c.Now != nil && c.Now.Problem != nil {
@@ -182,8 +175,6 @@ func (w *Watch) apply(changes []store.Change[*Record]) {
 	}
 	for owner := range owners {
 		w.changed(owner)
-		for _, handler := range handlers {
-			(*handler)(owner)
-		}
+		w.owners.Tell(owner)
 	}
 }

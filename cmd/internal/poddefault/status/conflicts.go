@@ -131,34 +131,18 @@ func (r *reconciler) compareLater(n *node) {
 	}
 }
 
-// compareAll processes changes and compares the changed objects, one at a time. It uses
+// compareSome processes changes and compares the changed objects, one at a time. It uses
 // a quarter of the time: statuses can wait, reviews cannot.
-func (r *reconciler) compareAll(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.pending.wake:
+func (r *reconciler) compareSome(ctx context.Context, _ struct{}) (again time.Duration, err error) {
+	for began := time.Now(); ctx.Err() == nil; {
+		if !r.observe() && !r.compareNext() {
+			return 0, nil
 		}
-		for again := true; again && ctx.Err() == nil; {
-			began := time.Now()
-			for again = true; again && time.Since(began) < r.pace.compare; {
-				again = r.observe() || r.compareNext()
-			}
-			if again {
-				pause(ctx, 3*time.Since(began))
-			}
+		if took := time.Since(began); took >= r.pace.compare {
+			return 3 * took, nil
 		}
 	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	return 0, nil
 }
 
 func (r *reconciler) compareNext() bool {

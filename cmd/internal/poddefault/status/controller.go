@@ -19,11 +19,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -56,23 +54,23 @@ type Options struct {
 type PodCounter interface {
 	// Pods returns nil while the counts are not known.
 	Pods(types.NamespacedName) *kubeflowv1alpha1.PodCounts
-	// Handle calls changed with the objects whose counts have changed, until remove is
+	// Handle calls changed with each object whose counts have changed, until remove is
 	// called.
-	Handle(changed func([]types.NamespacedName)) (remove func())
+	Handle(changed func(types.NamespacedName)) (remove func())
 }
 
 // Room tells which objects have no room in the backstop.
 type Room interface {
 	// Omitted returns the namespaces in which an object has no room, sorted.
 	Omitted(*plan.Plan) []string
-	// HandleOmitted calls changed with objects for which Omitted has changed, until remove is called.
-	HandleOmitted(changed func([]types.NamespacedName)) (remove func())
+	// HandleOmitted calls changed with each object for which Omitted has changed, until remove is called.
+	HandleOmitted(changed func(types.NamespacedName)) (remove func())
 }
 
 // Controller reconciles statuses while it leads. See [poddefault.New].
 type Controller struct {
 	watcher                         *source.Watcher
-	leader                          control.Leader
+	frame                           control.Frame
 	pods                            PodCounter // may be nil
 	room                            Room       // may be nil
 	log                             *slog.Logger
@@ -119,9 +117,11 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 		return nil, errors.New("status: a watcher, a leader, a logger and metrics are needed")
 	}
 	c := &Controller{
-		watcher: options.Watcher, leader: options.Leader, pods: options.Pods, room: options.Room, log: options.Logger.With("controller", Name),
+		watcher: options.Watcher, pods: options.Pods, room: options.Room, log: options.Logger.With("controller", Name),
 		pace: defaultPace, overlap: compare.OfPlans,
 	}
+	// Nothing is written before all objects are read, because a subset has only some of the conflicts.
+	c.frame = control.Frame{Leader: options.Leader, Log: c.log, Ready: c.watcher.WaitReady}
 	var err error
 	if c.podDefaults, err = store.Client(config, kubeflowv1alpha1.GroupVersion, kubeflowv1alpha1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for PodDefaults: %w", err)
@@ -139,33 +139,21 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 }
 
 // Run runs until the context ends. While another replica leads it only reports refusals.
-// It never returns an error: statuses are not worth an outage.
 func (c *Controller) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	running.Go(func() { c.watchRefusals(ctx) })
-	control.WhileLeading(ctx, c.leader, c.lead)
-	running.Wait()
-	return nil
+	defer running.Wait()
+	running.Go(func() { control.Repeat(ctx, func() time.Duration { return c.reportRefusals(ctx) }) })
+	return c.frame.Run(ctx, c.lead)
 }
 
-// lead reconciles statuses until the context ends. It writes nothing before all objects
-// are read, because a subset has only some of the conflicts.
-func (c *Controller) lead(ctx context.Context) {
-	if c.watcher.WaitReady(ctx) != nil {
-		return
-	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.clients.EventsV1()})
-	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil { // it has a sink
-		c.log.Warn("there will be no events", "error", err)
-	}
+// lead reconciles statuses until the context ends.
+func (c *Controller) lead(ctx context.Context, t *control.Term) {
+	recorder, stop := control.Events(ctx, Name, c.clients.EventsV1(), c.log)
 	r := newReconciler(c)
-	r.recorder = broadcaster.NewRecorder(runtime.NewScheme(), Name)
-	defer r.follow(c.watcher)()
-	var running sync.WaitGroup
-	running.Go(func() { r.compareAll(ctx) })
-	running.Go(func() { r.writes.Run(ctx, c.pace.writers) })
-	running.Go(func() { newRoller(c, r.recorder).run(ctx) })
-	running.Wait()
-	c.metrics.reset()
+	r.recorder = recorder
+	t.AtEnd(func() { c.metrics.conflicting.Set(0) }, stop)
+	t.AtEnd(r.follow(c.watcher)...)
+	t.Go(func() { r.compares.Run(ctx, 1) })
+	t.Go(func() { r.writes.Run(ctx, c.pace.writers) })
+	t.Go(func() { newRoller(c, recorder).run(ctx) })
 }

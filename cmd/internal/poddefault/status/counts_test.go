@@ -15,7 +15,7 @@ import (
 type counted struct{ pods *kubeflowv1alpha1.PodCounts }
 
 func (c *counted) Pods(types.NamespacedName) *kubeflowv1alpha1.PodCounts { return c.pods }
-func (c *counted) Handle(func([]types.NamespacedName)) (remove func())   { return func() {} }
+func (c *counted) Handle(func(types.NamespacedName)) (remove func())     { return func() {} }
 
 // writer writes what is due, with a clock that the test moves.
 type writer struct {
@@ -27,7 +27,7 @@ type writer struct {
 func (w *writer) write(t *testing.T, k key) (*kubeflowv1alpha1.PodDefaultStatus, time.Duration) {
 	t.Helper()
 	w.compareNow()
-	w.recount([]types.NamespacedName{k.namespacedName()})
+	w.recount(k.namespacedName())
 	o, next, wait := w.next(k)
 	if next != nil {
 		w.written(o, next, "1", nil)

@@ -37,8 +37,7 @@ func TestWhatTheWatchTellsIsTakenIn(t *testing.T) {
 	w.PodDefaults.Replace([]*plan.Plan{x, y})
 	r := newTestReconciler(t)
 	r.watcher = w
-	stop := r.follow(w)
-	defer stop()
+	removes := r.follow(w)
 	both := []string{"PodDefault team-a/x with PodDefault team-a/y", "PodDefault team-a/y with PodDefault team-a/x"}
 	for _, step := range []struct {
 		what string
@@ -64,7 +63,9 @@ func TestWhatTheWatchTellsIsTakenIn(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", step.what, got, step.want)
 		}
 	}
-	stop()
+	for _, remove := range removes {
+		remove()
+	}
 	if w.PodDefaults.Set(y); r.pending.any() {
 		t.Error("a replica that does not lead is told of changes")
 	}

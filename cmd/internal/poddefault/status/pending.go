@@ -7,15 +7,13 @@ import "sync"
 // pending holds changed objects and namespaces that still need processing. Adding is
 // fast, because the watch that serves reviews does it.
 type pending struct {
-	wake chan struct{}
-
 	mu         sync.Mutex
 	objects    map[key]struct{}
 	namespaces map[string]struct{}
 }
 
 func newPending() pending {
-	return pending{wake: make(chan struct{}, 1), objects: map[key]struct{}{}, namespaces: map[string]struct{}{}}
+	return pending{objects: map[key]struct{}{}, namespaces: map[string]struct{}{}}
 }
 
 func (p *pending) add(k key) { add(p, p.objects, k) }
@@ -36,10 +34,6 @@ func add[K comparable](p *pending, to map[K]struct{}, k K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to[k] = struct{}{}
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
 }
 
 func next[K comparable](p *pending, from map[K]struct{}) (k K, ok bool) {

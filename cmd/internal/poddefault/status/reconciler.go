@@ -4,13 +4,11 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -20,7 +18,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/control"
-	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // reconciler is the state of a replica while it leads.
@@ -28,6 +25,7 @@ type reconciler struct {
 	*Controller
 	recorder events.EventRecorder
 	writes   *control.Controller[key]
+	compares *control.Controller[struct{}] // of whatever is pending or changed
 	now      func() time.Time
 	pending  pending
 
@@ -60,55 +58,38 @@ func newReconciler(c *Controller) *reconciler {
 		told: rate.NewLimiter(eventsPerSecond, eventsBurst), counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
 	}
 	r.writes = control.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
+	r.compares = control.NewController(c.pace.quiet, c.pace.quiet, r.compareSome)
 	return r
 }
 
-// follow subscribes the reconciler to changes until stop is called.
-func (r *reconciler) follow(w *source.Watcher) (stop func()) {
-	objects := store.Handler[*plan.Plan]{Changed: func(changes []store.Change[*plan.Plan]) {
-		for _, c := range changes {
-			if c.Now != nil {
-				r.pending.add(keyOf(c.Now))
-			} else {
-				r.pending.add(keyOf(c.Before))
-			}
-		}
-	}}
-	namespaces := store.Handler[*store.Namespace]{Changed: func(changes []store.Change[*store.Namespace]) {
-		for _, c := range changes {
-			if c.Now != nil {
-				r.pending.addNamespace(c.Now.Name)
-			} else {
-				r.pending.addNamespace(c.Before.Name)
-			}
-		}
-	}}
-	reconsider := func(c *plan.Plan) { r.pending.add(keyOf(c)) }
-	removes := []func(){w.Namespaces.Handle(namespaces), w.HandleConnections(reconsider), w.ClusterPodDefaults.Handle(objects), w.PodDefaults.Handle(objects)}
+// follow subscribes the reconciler to changes until the returned functions are called.
+func (r *reconciler) follow(w *source.Watcher) (removes []func()) {
+	object := func(name types.NamespacedName) {
+		r.pending.add(key{name.Namespace, name.Name})
+		r.compares.Enqueue(struct{}{}, 0)
+	}
+	removes = []func(){
+		w.Namespaces.HandleNames(func(name types.NamespacedName) {
+			r.pending.addNamespace(name.Name)
+			r.compares.Enqueue(struct{}{}, 0)
+		}),
+		w.HandleConnections(func(c *plan.Plan) { object(c.Identity().NamespacedName) }),
+		w.ClusterPodDefaults.HandleNames(object), w.PodDefaults.HandleNames(object),
+	}
 	if r.room != nil {
-		removes = append(removes, r.room.HandleOmitted(func(changed []types.NamespacedName) {
-			for _, name := range changed {
-				r.pending.add(key{name.Namespace, name.Name})
-			}
-		}))
+		removes = append(removes, r.room.HandleOmitted(object))
 	}
 	if r.pods != nil {
 		removes = append(removes, r.pods.Handle(r.recount))
 	}
-	return func() {
-		for _, remove := range removes {
-			remove()
-		}
-	}
+	return removes
 }
 
-// recount schedules the statuses of objects whose pods were counted.
-func (r *reconciler) recount(changed []types.NamespacedName) {
+// recount schedules the status of an object whose pods were counted.
+func (r *reconciler) recount(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, name := range changed {
-		r.plan(key{name.Namespace, name.Name})
-	}
+	r.plan(key{name.Namespace, name.Name})
 }
 
 // observe processes the next change. It returns false if there is none.
@@ -246,17 +227,12 @@ func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration,
 		return wait, nil
 	}
 	version, err := r.patchStatus(ctx, o.Plan, o.resourceVersion, next)
-	r.metrics.writes.WithLabelValues(result(err)).Inc()
+	r.metrics.writes.WithLabelValues(control.Result(err)).Inc()
 	r.written(o, next, version, err)
-	switch {
-	case err == nil:
+	if err == nil {
 		r.tell(o, next)
-	case apierrors.IsNotFound(err): // the watch will deliver the deletion
-		return 0, nil
-	case ctx.Err() == nil && !apierrors.IsConflict(err):
-		r.log.Warn("cannot write a status, will try again", "object", k.String(), "error", err)
 	}
-	return 0, err
+	return 0, r.frame.Failed(ctx, err, "status", "object", k.String())
 }
 
 // next returns the status to write now. If it is nil, wait is the delay until the next
@@ -314,31 +290,12 @@ func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus,
 	}
 }
 
-// patchStatus writes a status unless the object changed in between, because the status
-// would then describe an old spec. It returns the new resourceVersion. It replaces the
-// status as a whole: a merge patch would merge the specs of two revisions.
+// patchStatus writes the status of an object that was read with this resourceVersion. It returns the new one.
 func (c *Controller) patchStatus(ctx context.Context, o *plan.Plan, resourceVersion string, status *kubeflowv1alpha1.PodDefaultStatus) (string, error) {
-	is := o.Identity()
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion},
-		{"op": "replace", "path": "/metadata/uid", "value": is.UID},
-		{"op": "add", "path": "/status", "value": status},
-	})
-	if err != nil {
-		return "", err
-	}
-	client, resource := c.podDefaults, kubeflowv1alpha1.PodDefaultResource
+	client, resource, is := c.podDefaults, kubeflowv1alpha1.PodDefaultResource, o.Identity()
 	if o.Cluster() {
 		client, resource = c.clusterPodDefaults, sallyportv1alpha1.ClusterPodDefaultResource
 	}
-	raw, err := client.Patch(types.JSONPatchType).NamespaceIfScoped(is.Namespace, is.Namespace != "").
-		Resource(resource).Name(is.Name).SubResource("status").Body(patch).Do(ctx).Raw()
-	if err != nil {
-		return "", err
-	}
-	var written metav1.PartialObjectMetadata
-	if err := json.Unmarshal(raw, &written); err != nil {
-		return "", err
-	}
-	return written.ResourceVersion, nil
+	is.ResourceVersion = resourceVersion
+	return control.PatchStatus(ctx, client, resource, is, status)
 }

@@ -32,6 +32,7 @@ func newTestReconciler(t *testing.T) *reconciler {
 	t.Helper()
 	r := bareReconciler()
 	t.Cleanup(r.writes.ShutDown)
+	t.Cleanup(r.compares.ShutDown)
 	return r
 }
 

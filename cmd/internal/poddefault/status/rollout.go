@@ -23,7 +23,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/control"
-	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // roller records revisions and moves the steps of rollouts while this replica leads. Its
@@ -61,38 +60,24 @@ func newRoller(c *Controller, recorder events.EventRecorder) *roller {
 
 // run records revisions and moves steps until the context ends.
 func (r *roller) run(ctx context.Context) {
-	for {
+	control.Repeat(ctx, func() (again time.Duration) {
 		err := r.history.readAll(ctx)
 		if err == nil {
-			break
+			return control.Never
 		}
 		if ctx.Err() == nil {
 			r.log.Warn("cannot read revisions, will try again: there are no rollouts", "error", err)
 			r.unavailable(ctx, err)
 		}
-		select {
-		case <-ctx.Done():
-			r.queue.ShutDown()
-			return
-		case <-time.After(r.pace.again):
-		}
-	}
-	objects := store.Handler[*plan.Plan]{Changed: func(changes []store.Change[*plan.Plan]) {
-		for _, c := range changes {
-			if c.Now != nil {
-				r.queue.Enqueue(keyOf(c.Now), 0)
-			} else {
-				r.queue.Enqueue(keyOf(c.Before), 0)
-			}
-		}
-	}}
+		return r.pace.again
+	})
+	object := func(name types.NamespacedName) { r.queue.Enqueue(key{name.Namespace, name.Name}, 0) }
 	defer r.watcher.Revisions.Handle(func(owner types.NamespacedName) {
-		k := key{owner.Namespace, owner.Name}
-		r.history.changed(k)
-		r.queue.Enqueue(k, 0)
+		r.history.changed(key{owner.Namespace, owner.Name})
+		object(owner)
 	})()
-	defer r.watcher.PodDefaults.Handle(objects)()
-	defer r.watcher.ClusterPodDefaults.Handle(objects)()
+	defer r.watcher.PodDefaults.HandleNames(object)()
+	defer r.watcher.ClusterPodDefaults.HandleNames(object)()
 	r.queue.Run(ctx, r.pace.writers)
 }
 
@@ -133,10 +118,8 @@ func (r *roller) reconcile(ctx context.Context, k key) (again time.Duration, err
 	case apierrors.IsNotFound(err): // deleted, and the watch will say so; or the kind is not served
 		r.history.changed(k)
 		return r.pace.again, nil
-	case !apierrors.IsConflict(err):
-		r.log.Warn("cannot record a revision or move a rollout, will try again", "object", k.String(), "error", err)
 	}
-	return 0, err
+	return 0, r.frame.Failed(ctx, err, "revision or step of a rollout", "object", k.String())
 }
 
 // roll records the revision of an object, moves its rollout, and shows that in the status.
@@ -197,7 +180,7 @@ func (r *roller) show(ctx context.Context, c *plan.Plan, next *kubeflowv1alpha1.
 		return nil
 	}
 	_, err := r.patchStatus(ctx, c, c.Identity().ResourceVersion, next)
-	r.metrics.writes.WithLabelValues(result(err)).Inc()
+	r.metrics.writes.WithLabelValues(control.Result(err)).Inc()
 	return err
 }
 
