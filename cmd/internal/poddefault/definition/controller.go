@@ -4,7 +4,6 @@ package definition
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/internal/control"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // Name identifies the controller in configuration.
@@ -122,121 +123,129 @@ func New(config *rest.Config, options Options) (*Controller, error) {
 	return c, options.Metrics.Register(c.missing)
 }
 
-// Run runs until the context ends. It never returns an error, because the webhook works
-// without it.
+// Run runs until the context ends.
 func (c *Controller) Run(ctx context.Context) error {
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.clients.EventsV1()})
-	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil { // it has a sink
-		c.log.Warn("there will be no events", "error", err)
-	}
-	recorder := broadcaster.NewRecorder(runtime.NewScheme(), Name)
 	var running sync.WaitGroup
 	defer running.Wait()
+	stores := make(map[types.NamespacedName]*store.Store[*served], len(c.Own))
 	for _, own := range c.Own {
-		running.Go(func() { c.follow(ctx, own, recorder) })
+		s := c.watch(own)
+		defer s.Handle(store.Handler[*served]{Changed: c.show})()
+		running.Go(func() { s.Run(ctx) })
+		stores[types.NamespacedName{Name: own.Name}] = s
 	}
-	return nil
+	frame := control.Frame{Leader: c.Leader, Log: c.log}
+	return frame.Run(ctx, func(ctx context.Context, t *control.Term) {
+		recorder, stop := control.Events(ctx, Name, c.clients.EventsV1(), c.log)
+		t.AtEnd(stop)
+		of := &teller{stores, recorder, map[types.NamespacedName]event{}}
+		queue := control.NewController(time.Second, time.Minute, of.reconcile)
+		for _, s := range stores {
+			t.AtEnd(s.HandleNames(func(name types.NamespacedName) { queue.Enqueue(name, 0) }))
+		}
+		t.Go(func() { queue.Run(ctx, 1) })
+	})
 }
 
-// missingAnnotation carries the result in the cache instead of the schema, which is most of
-// a definition.
-const missingAnnotation = "sallyport.io/missing"
+// served is what is kept of a served definition. Its schema, which is most of it, is not.
+type served struct {
+	identity store.Identity
+	missing  []string
+}
 
-// follow compares one definition with each of its versions.
-func (c *Controller) follow(ctx context.Context, own *apiextensionsv1.CustomResourceDefinition, recorder events.EventRecorder) {
-	only := func(o metav1.ListOptions) metav1.ListOptions {
-		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", own.Name).String()
-		return o
+// Identity implements [store.Object].
+func (s *served) Identity() store.Identity { return s.identity }
+
+// text says what the definition lacks; empty if it lacks nothing, or is not served.
+func (s *served) text() string {
+	if s == nil || len(s.missing) == 0 {
+		return ""
 	}
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return c.Client.List(ctx, only(o))
+	return Describe(s.identity.Name, s.missing)
+}
+
+// watch returns a store of one definition, which is compared with each of its versions.
+func (c *Controller) watch(own *apiextensionsv1.CustomResourceDefinition) *store.Store[*served] {
+	only := fields.OneTermEqualSelector("metadata.name", own.Name).String()
+	return store.New(store.Kind[*apiextensionsv1.CustomResourceDefinition, *served]{
+		Name: "definition " + own.Name, Example: &apiextensionsv1.CustomResourceDefinition{}, Longest: 30 * time.Second,
+		Keep: func(d *apiextensionsv1.CustomResourceDefinition) *served {
+			return &served{store.Identity{NamespacedName: types.NamespacedName{Name: d.Name}, UID: d.UID, ResourceVersion: d.ResourceVersion}, Missing(own, d)}
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return c.Client.Watch(ctx, only(o))
+		From: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.FieldSelector = only
+				list, err := c.Client.List(ctx, o)
+				if err != nil && ctx.Err() == nil { // it is retried with a back-off
+					c.log.Warn("definition cannot be watched (may this server list it? sallyport manifests --part rbac prints the permissions)", "definition", own.Name, "error", err)
+				}
+				return list, err
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.FieldSelector = only
+				return c.Client.Watch(ctx, o)
+			},
 		},
-	}, &apiextensionsv1.CustomResourceDefinition{}, resync, cache.Indexers{})
-	var told time.Time
-	show := func(item any) {
-		if served, ok := item.(*apiextensionsv1.CustomResourceDefinition); ok {
-			c.show(served, recorder, &told)
+	}, c.log)
+}
+
+// show reports definitions, as metric, status and log. Of one that was deleted the watch of its objects does.
+func (c *Controller) show(changes []store.Change[*served]) {
+	for _, change := range changes {
+		name, text := change.Object().identity.Name, change.Now.text()
+		changed := c.Status.set(name, text)
+		if change.Now == nil {
+			c.missing.DeleteLabelValues(name)
+			continue
+		}
+		c.missing.WithLabelValues(name).Set(float64(len(change.Now.missing)))
+		switch log := c.log.With("definition", name); {
+		case changed && text != "":
+			log.Error("objects lose fields when they are written", "why", text)
+		case changed:
+			log.Info("the served definition has all fields of this version again")
 		}
 	}
-	err := errors.Join(
-		informer.SetTransform(func(item any) (any, error) {
-			if served, ok := item.(*apiextensionsv1.CustomResourceDefinition); ok && served.Spec.Versions != nil {
-				missing, err := json.Marshal(Missing(own, served))
-				if err != nil {
-					return nil, err
-				}
-				served.Annotations, served.ManagedFields = map[string]string{missingAnnotation: string(missing)}, nil
-				served.Spec = apiextensionsv1.CustomResourceDefinitionSpec{}
-			}
-			return item, nil
-		}),
-		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-			if ctx.Err() == nil { // it is retried with a back-off
-				c.log.Warn("definition cannot be watched (may this server list it? sallyport manifests --part rbac prints the permissions)", "definition", own.Name, "error", err)
-			}
-		}),
-	)
-	if err != nil {
-		c.log.Error("definition is not compared", "definition", own.Name, "error", err)
-		return
-	}
-	if _, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    show,
-		UpdateFunc: func(_, item any) { show(item) },
-		DeleteFunc: func(any) { // the watch of its objects says so
-			c.missing.DeleteLabelValues(own.Name)
-			c.Status.set(own.Name, "")
-		},
-	}); err != nil {
-		c.log.Error("definition is not compared", "definition", own.Name, "error", err)
-		return
-	}
-	informer.RunWithContext(ctx)
-	c.missing.DeleteLabelValues(own.Name)
-	c.Status.set(own.Name, "")
 }
-
-// resync is how often a replica that has become the leader may notice it.
-const resync = 30 * time.Second
 
 // eventPause is the time between two events about a definition that stays as it is: events
 // live an hour by default.
 const eventPause = 50 * time.Minute
 
-// show reports a definition: as metric, status and log, and the leader also as an event.
-func (c *Controller) show(served *apiextensionsv1.CustomResourceDefinition, recorder events.EventRecorder, told *time.Time) {
-	var missing []string
-	if err := json.Unmarshal([]byte(served.Annotations[missingAnnotation]), &missing); err != nil {
-		return // it has a version without a schema yet
+// A teller records events about definitions while this replica leads.
+type teller struct {
+	stores   map[types.NamespacedName]*store.Store[*served]
+	recorder events.EventRecorder
+	told     map[types.NamespacedName]event
+}
+
+type event struct {
+	text string
+	at   time.Time
+}
+
+// reconcile records an event when a definition has changed, and from time to time while it lacks something.
+func (t *teller) reconcile(_ context.Context, name types.NamespacedName) (again time.Duration, err error) {
+	now, before := t.stores[name].Get(name), t.told[name]
+	text := now.text()
+	switch left := eventPause - time.Since(before.at); {
+	case text == "" && before.text == "":
+		return 0, nil
+	case text == before.text && left > 0:
+		return left, nil
 	}
-	c.missing.WithLabelValues(served.Name).Set(float64(len(missing)))
-	text := ""
-	if len(missing) > 0 {
-		text = Describe(served.Name, missing)
-	}
-	changed := c.Status.set(served.Name, text)
-	log := c.log.With("definition", served.Name)
-	switch {
-	case changed && text != "":
-		log.Error("objects lose fields when they are written", "why", text)
-	case changed:
-		log.Info("the served definition has all fields of this version again")
-	}
-	if !c.Leader.Leading() || text == "" && !changed || text != "" && !changed && time.Since(*told) < eventPause {
-		return
+	t.told[name] = event{text, time.Now()}
+	if now == nil {
+		return 0, nil
 	}
 	regarding := &corev1.ObjectReference{
-		APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition", Name: served.Name, UID: served.UID, ResourceVersion: served.ResourceVersion,
+		APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition",
+		Name: name.Name, UID: now.identity.UID, ResourceVersion: now.identity.ResourceVersion,
 	}
 	if text == "" {
-		recorder.Eventf(regarding, nil, corev1.EventTypeNormal, "FieldsKnown", "Compare", "The definition has all fields of this version of Sallyport again.")
-		return
+		t.recorder.Eventf(regarding, nil, corev1.EventTypeNormal, "FieldsKnown", "Compare", "The definition has all fields of this version of Sallyport again.")
+		return 0, nil
 	}
-	*told = time.Now()
-	recorder.Eventf(regarding, nil, corev1.EventTypeWarning, "FieldsMissing", "Compare", "%s. Apply the definition that 'sallyport manifests --part crd' prints.", strings.ToUpper(text[:1])+text[1:])
+	t.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, "FieldsMissing", "Compare", "%s. Apply the definition that 'sallyport manifests --part crd' prints.", strings.ToUpper(text[:1])+text[1:])
+	return eventPause, nil
 }
