@@ -26,12 +26,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
 )
 
@@ -47,12 +47,6 @@ const (
 	firstRetry, maxRetry = time.Minute, 30 * time.Minute
 )
 
-// Leader tells which of several replicas migrates.
-type Leader interface {
-	Leading() bool
-	Changed() <-chan struct{}
-}
-
 // Options are what a [Migrator] is made of. All but Converted are needed.
 type Options struct {
 	// CRD is the name of the definition, "plural.group".
@@ -63,7 +57,7 @@ type Options struct {
 	Client    *rest.Config
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
-	Leader    Leader
+	Leader    control.Leader // decides which of several replicas migrates
 }
 
 // Migrator migrates the objects of one definition. Make one with [New].
@@ -74,9 +68,9 @@ type Migrator struct {
 	definitions crdclient.Interface
 	metadata    metadata.Interface
 	migrations  dynamic.ResourceInterface
-	sink        events.EventSink
-	events      events.EventRecorder // while it runs
-	leader      Leader
+	sink        eventsclient.EventsV1Interface
+	events      events.EventRecorder // while it leads
+	leader      control.Leader
 	log         *slog.Logger
 	metrics     *metrics
 	detail      atomic.Pointer[string]
@@ -107,7 +101,7 @@ func New(o Options) (*Migrator, error) {
 	m := &Migrator{
 		name: o.CRD, resource: metav1.GroupResource{Group: group, Resource: plural}, converted: o.Converted,
 		definitions: definitions, metadata: partial, migrations: migrations.Resource(migrationResource),
-		sink: &events.EventSinkImpl{Interface: sink}, leader: o.Leader, log: o.Logger.With("crd", o.CRD),
+		sink: sink, leader: o.Leader, log: o.Logger.With("crd", o.CRD),
 	}
 	m.metrics, err = newMetrics(o.CRD, o.Metrics)
 	return m, err
@@ -125,34 +119,25 @@ func (m *Migrator) say(detail string) { m.detail.Store(&detail) }
 
 // Run migrates while this replica leads, until ctx ends.
 func (m *Migrator) Run(ctx context.Context) error {
-	broadcaster := events.NewBroadcaster(m.sink)
-	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return fmt.Errorf("events: %w", err)
-	}
-	m.events = broadcaster.NewRecorder(clientscheme.Scheme, fieldManager)
-	var t turn
-	for ctx.Err() == nil {
-		changed, next := m.leader.Changed(), every
-		if m.leader.Leading() {
-			if err := m.look(ctx, &t); err != nil && ctx.Err() == nil {
-				m.tell(&t, err)
-				if errors.Is(err, errNotServed) {
-					next = untilServed
+	frame := control.Frame{Leader: m.leader, Log: m.log}
+	return frame.Run(ctx, func(ctx context.Context, term *control.Term) {
+		recorder, stop := control.Events(ctx, fieldManager, m.sink, m.log)
+		m.events = recorder
+		var t turn
+		term.Go(func() {
+			control.Repeat(ctx, func() (again time.Duration) {
+				err := m.look(ctx, &t)
+				if err != nil && ctx.Err() == nil {
+					m.tell(&t, err)
 				}
-			}
-		} else {
-			t = turn{}
-			m.metrics.clear()
-			m.say("")
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-time.After(next):
-		}
-	}
-	return nil
+				if errors.Is(err, errNotServed) {
+					return untilServed
+				}
+				return every
+			})
+		})
+		term.AtEnd(stop, m.metrics.clear, func() { m.say("") })
+	})
 }
 
 // turn is what a leader remembers of the definition.
