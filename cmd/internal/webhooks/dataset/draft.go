@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -131,7 +132,7 @@ func (d *draft) label(key, value, why string) {
 }
 
 // require and prefer count changes.
-func (d *draft) require(wanted alternatives, reason Reason) error {
+func (d *draft) require(wanted nodeterms.Alternatives, reason Reason) error {
 	before := len(d.affinity.reasons)
 	reason.wanted = wanted
 	if len(wanted) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -24,12 +25,12 @@ const (
 
 // affinity is the node affinity of a pod while plugins add to it.
 type affinity struct {
-	raw      jsontext.Value // of spec.affinity, nil if absent
-	given    bool           // the pod sets something about nodes
-	selector []requirement  // from spec.nodeSelector
+	raw      jsontext.Value          // of spec.affinity, nil if absent
+	given    bool                    // the pod sets something about nodes
+	selector []nodeterms.Requirement // from spec.nodeSelector
 
-	came     []term // the original terms
-	required []term
+	came     []nodeterms.Term // the original terms
+	required []nodeterms.Term
 	// rewritten is set once a term has been multiplied.
 	rewritten bool
 	// reasons are the reasons of added requirements, in order.
@@ -38,14 +39,14 @@ type affinity struct {
 	explain bool
 	all     []Reason
 
-	hadPreferred []term
+	hadPreferred []nodeterms.Term
 	preferred    []preferred // added
 }
 
 // preferred is a term with a weight.
 type preferred struct {
 	weight      int
-	expressions []requirement
+	expressions []nodeterms.Requirement
 	reason      Reason
 }
 
@@ -55,7 +56,7 @@ func readAffinity(p *pod) *affinity {
 		return a
 	}
 	for _, e := range p.nodeSelector {
-		a.selector = append(a.selector, requirement{key: string(e.key), operator: opIn, values: []string{string(e.value)}})
+		a.selector = append(a.selector, nodeterms.Requirement{Key: string(e.key), Operator: nodeterms.In, Values: []string{string(e.value)}})
 	}
 	node, _ := rawjson.Lookup(p.affinity, "nodeAffinity")
 	r := rawjson.NewReader(node)
@@ -64,15 +65,15 @@ func readAffinity(p *pod) *affinity {
 		case requiredField:
 			r.Object(func(field []byte) {
 				if string(field) == "nodeSelectorTerms" {
-					a.required = parseTerms(r.Value())
+					a.required = nodeterms.ParseTerms(r.Value())
 				}
 			})
 		case preferredField:
 			r.Array(func(int) {
-				var had term
+				var had nodeterms.Term
 				r.Object(func(field []byte) {
 					if string(field) == "preference" {
-						had = parseTerm(r.Value())
+						had = nodeterms.ParseTerm(r.Value())
 					}
 				})
 				a.hadPreferred = append(a.hadPreferred, had)
@@ -86,30 +87,30 @@ func readAffinity(p *pod) *affinity {
 // require makes nodes meet one of the alternatives in addition to the pod's own terms.
 // A term that already requires one stays unchanged. So does an empty term, which
 // matches no node and would otherwise match some. The error is a [refusal].
-func (a *affinity) require(wanted alternatives, reason Reason) error {
+func (a *affinity) require(wanted nodeterms.Alternatives, reason Reason) error {
 	if a.explain {
 		a.all = append(a.all, reason)
 	}
 	if len(a.required) == 0 {
 		for _, list := range wanted {
-			t := term{index: -1}
-			a.required = append(a.required, t.with(list))
+			t := nodeterms.Term{Index: -1}
+			a.required = append(a.required, t.With(list))
 		}
 		a.reasons = append(a.reasons, reason)
 		return a.check(reason)
 	}
 	changed := false
-	var out []term
+	var out []nodeterms.Term
 	for i := range a.required {
 		t := &a.required[i]
-		if t.empty() || hasOne(t, wanted) {
+		if t.Empty() || hasOne(t, wanted) {
 			out = append(out, *t)
 			continue
 		}
 		changed = true
 		for j, list := range wanted {
-			next := t.with(list)
-			if j > 0 && next.index >= 0 {
+			next := t.With(list)
+			if j > 0 && next.Index >= 0 {
 				a.rewritten = true
 			}
 			out = append(out, next)
@@ -125,9 +126,9 @@ func (a *affinity) require(wanted alternatives, reason Reason) error {
 	return a.check(reason)
 }
 
-func hasOne(t *term, wanted alternatives) bool {
+func hasOne(t *nodeterms.Term, wanted nodeterms.Alternatives) bool {
 	for _, list := range wanted {
-		if t.hasAll(list) {
+		if t.HasAll(list) {
 			return true
 		}
 	}
@@ -139,10 +140,10 @@ func (a *affinity) check(reason Reason) error {
 	about := ""
 	for i := range a.required {
 		t := &a.required[i]
-		if t.empty() {
+		if t.Empty() {
 			continue
 		}
-		about = t.contradiction(a.selector)
+		about = t.Contradiction(a.selector)
 		if about == "" {
 			return nil
 		}
@@ -173,7 +174,7 @@ next:
 		w := &wanted[i]
 		for j := range a.hadPreferred {
 			had := &a.hadPreferred[j]
-			if !taken[j] && len(had.fields) == 0 && len(had.expressions) == len(w.expressions) && had.hasAll(w.expressions) {
+			if !taken[j] && len(had.Fields) == 0 && len(had.Expressions) == len(w.expressions) && had.HasAll(w.expressions) {
 				taken[j] = true
 				continue next
 			}
@@ -185,34 +186,34 @@ next:
 // speaksOf returns a key accepted by names that the pod's author uses in a node
 // selector or node affinity, except in exactly the requirements that would be added, or
 // "".
-func (a *affinity) speaksOf(names func(key string) bool, own []requirement) string {
-	foreign := func(list []requirement) string {
+func (a *affinity) speaksOf(names func(key string) bool, own []nodeterms.Requirement) string {
+	foreign := func(list []nodeterms.Requirement) string {
 		for i := range list {
-			if !names(list[i].key) {
+			if !names(list[i].Key) {
 				continue
 			}
 			isOwn := false
 			for j := range own {
-				isOwn = isOwn || own[j].same(&list[i])
+				isOwn = isOwn || own[j].Same(&list[i])
 			}
 			if !isOwn {
-				return list[i].key
+				return list[i].Key
 			}
 		}
 		return ""
 	}
 	for i := range a.selector {
-		if names(a.selector[i].key) {
-			return a.selector[i].key
+		if names(a.selector[i].Key) {
+			return a.selector[i].Key
 		}
 	}
 	for i := range a.came {
-		if key := foreign(a.came[i].expressions); key != "" {
+		if key := foreign(a.came[i].Expressions); key != "" {
 			return key
 		}
 	}
 	for i := range a.hadPreferred {
-		if key := foreign(a.hadPreferred[i].expressions); key != "" {
+		if key := foreign(a.hadPreferred[i].Expressions); key != "" {
 			return key
 		}
 	}
@@ -234,8 +235,8 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 	case len(a.reasons) == 0:
 	case len(a.came) == 0:
 		for i := range a.required {
-			b.Append(terms, a.required[i].encode())
-			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].added)
+			b.Append(terms, a.required[i].Encode())
+			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].Added)
 		}
 	case a.rewritten:
 		all := []byte{'['}
@@ -243,25 +244,25 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 			if i > 0 {
 				all = append(all, ',')
 			}
-			if t := &a.required[i]; len(t.added) == 0 {
-				all = append(all, t.raw...)
+			if t := &a.required[i]; len(t.Added) == 0 {
+				all = append(all, t.Raw...)
 			} else {
-				all = append(all, t.encode()...)
-				a.tell(told, termsPath+"/"+strconv.Itoa(i), t.added)
+				all = append(all, t.Encode()...)
+				a.tell(told, termsPath+"/"+strconv.Itoa(i), t.Added)
 			}
 		}
 		b.Set(append(all, ']'), terms...)
 	default:
 		for i := range a.required {
 			t := &a.required[i]
-			if len(t.added) == 0 {
+			if len(t.Added) == 0 {
 				continue
 			}
 			at := slices.Concat(terms, []string{strconv.Itoa(i), "matchExpressions"})
-			had := len(t.expressions) - len(t.added)
-			for j, r := range t.added {
-				b.Append(at, []byte(r.raw))
-				a.tell(told, affinityPath+jsonpatch.Pointer(at...)+"/"+strconv.Itoa(had+j), []requirement{r})
+			had := len(t.Expressions) - len(t.Added)
+			for j, r := range t.Added {
+				b.Append(at, []byte(r.Raw))
+				a.tell(told, affinityPath+jsonpatch.Pointer(at...)+"/"+strconv.Itoa(had+j), []nodeterms.Requirement{r})
 			}
 		}
 	}
@@ -282,9 +283,9 @@ func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reaso
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(out, a.required[i].encode()...)
+			out = append(out, a.required[i].Encode()...)
 			if told != nil {
-				a.tell(told, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].added)
+				a.tell(told, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].Added)
 			}
 		}
 		out = append(out, ']', '}')
@@ -316,7 +317,7 @@ func (p *preferred) appendJSON(out []byte) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, p.expressions[i].raw...)
+		out = append(out, p.expressions[i].Raw...)
 	}
 	return append(out, `]}}`...)
 }
@@ -328,7 +329,7 @@ func (a *affinity) say(told func(string, Reason), path string, reason Reason) {
 }
 
 // tell reports the reasons of added requirements.
-func (a *affinity) tell(told func(string, Reason), path string, added []requirement) {
+func (a *affinity) tell(told func(string, Reason), path string, added []nodeterms.Requirement) {
 	if told == nil {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/pipeline"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // tieredLocality are the arguments of NodeAffinityWithCache: which localities attract a
@@ -91,7 +92,7 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 		return false, nil
 	}
 	tiers := make([]tier, len(d.mounted))
-	var own []requirement
+	var own []nodeterms.Requirement
 	for i, m := range d.mounted {
 		if tiers[i], err = p.tier(m, slices.Contains(required, m.Claim)); err != nil {
 			return false, err
@@ -104,7 +105,7 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 	if d.affinity.given && d.affinity.speaksOf(p.tiers.has, own) != "" {
 		return false, nil
 	}
-	var any alternatives
+	var any nodeterms.Alternatives
 	var anyReason Reason
 	var wanted []preferred
 	for i, m := range d.mounted {
@@ -115,7 +116,7 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 		reason := Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title(), Why: "nodes where its cache is are required"}
 		if d.settings.RequiredSemantics == RequireAny {
 			for _, list := range tiers[i].any {
-				any = any.or(list)
+				any = any.Or(list)
 			}
 			anyReason = reason
 			continue
@@ -164,18 +165,18 @@ func (d *draft) requiredClaims() []string {
 // A tier is what the localities mean for one Dataset.
 type tier struct {
 	// all are alternatives with all localities each. A node must meet one.
-	all alternatives
+	all nodeterms.Alternatives
 	// any are the alternatives by the older semantics: one term per locality.
-	any       alternatives
+	any       nodeterms.Alternatives
 	preferred []preferred
 	// own are all requirements that may be added, to recognize them.
-	own []requirement
+	own []nodeterms.Requirement
 }
 
 // tier computes the localities of a Dataset, the built-in ones first.
 func (p *nodeAffinityWithCache) tier(m *Mounted, required bool) (tier, error) {
 	t := tier{preferred: make([]preferred, 0, 4)}
-	prefer := func(weight int, one []requirement, why, key string) {
+	prefer := func(weight int, one []nodeterms.Requirement, why, key string) {
 		t.preferred = append(t.preferred, preferred{
 			weight: weight, expressions: one,
 			reason: Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title(), Weight: weight, Why: why, Key: key, one: one},
@@ -200,46 +201,46 @@ func (p *nodeAffinityWithCache) tier(m *Mounted, required bool) (tier, error) {
 			prefer(weight, one, builtin.why, "")
 		}
 		if required && slices.Contains(p.tiers.Required, builtin.name) {
-			t.all = t.all.and(alternatives{one})
-			t.any = t.any.or(one)
+			t.all = t.all.And(nodeterms.Alternatives{one})
+			t.any = t.any.Or(one)
 		}
 	}
-	var places alternatives
+	var places nodeterms.Alternatives
 	everywhere := len(m.Runtime.Affinity) == 0
 	for i := range m.Runtime.Affinity {
-		var list []requirement
-		expressions := m.Runtime.Affinity[i].expressions
+		var list []nodeterms.Requirement
+		expressions := m.Runtime.Affinity[i].Expressions
 		for j := range expressions {
 			r := &expressions[j]
-			if !p.tiers.has(r.key) {
+			if !p.tiers.has(r.Key) {
 				continue
 			}
 			known := t.hasOwn(r)
 			t.own = append(t.own, *r)
-			if required && slices.Contains(p.tiers.Required, r.key) {
+			if required && slices.Contains(p.tiers.Required, r.Key) {
 				list = append(list, *r)
-				t.any = t.any.or(expressions[j : j+1 : j+1])
+				t.any = t.any.Or(expressions[j : j+1 : j+1])
 			}
-			if weight := p.tiers.weight(r.key); weight > 0 && !known && !required {
-				prefer(weight, expressions[j:j+1:j+1], "nodes that its workers' affinity selects are preferred,", r.key)
+			if weight := p.tiers.weight(r.Key); weight > 0 && !known && !required {
+				prefer(weight, expressions[j:j+1:j+1], "nodes that its workers' affinity selects are preferred,", r.Key)
 			}
 		}
 		if required {
 			// A branch without localities allows workers anywhere.
 			everywhere = everywhere || len(list) == 0
-			places = places.or(list)
+			places = places.Or(list)
 		}
 	}
 	if required && !everywhere {
-		t.all = t.all.and(places)
+		t.all = t.all.And(places)
 	}
 	return t, nil
 }
 
 // hasOwn reports whether the requirement is already in own.
-func (t *tier) hasOwn(r *requirement) bool {
+func (t *tier) hasOwn(r *nodeterms.Requirement) bool {
 	for i := range t.own {
-		if t.own[i].same(r) {
+		if t.own[i].Same(r) {
 			return true
 		}
 	}

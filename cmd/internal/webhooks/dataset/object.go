@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // Group and Version of Fluid's API.
@@ -129,8 +130,8 @@ type Dataset struct {
 
 // A label is a label of a Dataset's nodes.
 type label struct {
-	requirement []requirement // a single one
-	problem     error         // why there is none
+	requirement []nodeterms.Requirement // a single one
+	problem     error                   // why there is none
 }
 
 // prepare computes what depends on the name, so that reviews need not.
@@ -140,7 +141,7 @@ func (d *Dataset) prepare(namespace, name string) {
 		key, err := labelOf(prefix, namespace, name, d.UID)
 		*into = label{problem: err}
 		if err == nil {
-			into.requirement = []requirement{newRequirement(key, opIn, "true")}
+			into.requirement = []nodeterms.Requirement{nodeterms.New(key, nodeterms.In, "true")}
 		}
 	}
 }
@@ -150,9 +151,9 @@ func (d *Dataset) bound() bool { return d.Phase != "" && d.Phase != "NotBound" }
 // Runtime is the needed part of a runtime of any kind.
 type Runtime struct {
 	// FuseSelector is the node selector of its fuse, sorted by key.
-	FuseSelector []requirement
+	FuseSelector []nodeterms.Requirement
 	// Affinity has the terms of its workers' required node affinity.
-	Affinity []term
+	Affinity []nodeterms.Term
 	// Scrape is set if the metrics of sidecars should be scraped.
 	Scrape bool
 }
@@ -262,12 +263,12 @@ func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
 		r := rawjson.NewReader(selector)
 		r.Object(func(key []byte) {
 			k := string(key)
-			out.FuseSelector = append(out.FuseSelector, newRequirement(k, opIn, text(&r)))
+			out.FuseSelector = append(out.FuseSelector, nodeterms.New(k, nodeterms.In, text(&r)))
 		})
-		slices.SortStableFunc(out.FuseSelector, func(a, b requirement) int { return strings.Compare(a.key, b.key) })
+		slices.SortStableFunc(out.FuseSelector, func(a, b nodeterms.Requirement) int { return strings.Compare(a.Key, b.Key) })
 	}
 	terms, _ := rawjson.Lookup(status, "cacheAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-	out.Affinity = parseTerms(slices.Clone(terms))
+	out.Affinity = nodeterms.ParseTerms(slices.Clone(terms))
 	target, _ := rawjson.Lookup(spec, "fuse", "metrics", "scrapeTarget")
 	if target == nil {
 		target, _ = rawjson.Lookup(spec, "fuse", "metrics", "scrape_target")

@@ -59,7 +59,7 @@ func TestAListIsReadLean(t *testing.T) {
 	if first.ref != (Ref{"AlluxioRuntime", "n", "a"}) || first.ResourceVersion != "5" || first.Annotations != nil || first.ManagedFields != nil {
 		t.Errorf("%+v", first)
 	}
-	if got := first.object.Runtime; len(got.FuseSelector) != 2 || got.FuseSelector[0].key != "a" || len(got.Affinity) != 1 || got.Affinity[0].expressions[0].key != "k" {
+	if got := first.object.Runtime; len(got.FuseSelector) != 2 || got.FuseSelector[0].Key != "a" || len(got.Affinity) != 1 || got.Affinity[0].Expressions[0].Key != "k" {
 		t.Errorf("%+v", got)
 	}
 	if odd := out.Items[1].object.Runtime; len(odd.FuseSelector) > 0 || len(odd.Affinity) > 0 {

@@ -2,7 +2,11 @@
 
 package dataset
 
-import "context"
+import (
+	"context"
+
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
+)
 
 // preferNodesWithoutCache keeps pods without Datasets away from nodes with cache, if
 // possible. It ends the pipeline.
@@ -10,7 +14,7 @@ func preferNodesWithoutCache(_ context.Context, d *draft) (stop bool, err error)
 	if len(d.mounted) > 0 {
 		return true, nil
 	}
-	without := []requirement{newRequirement(datasetNumLabel, opDoesNotExist)}
+	without := []nodeterms.Requirement{nodeterms.New(datasetNumLabel, nodeterms.DoesNotExist)}
 	d.prefer([]preferred{{
 		weight: 100, expressions: without,
 		reason: Reason{Plugin: preferNodesWithoutCacheName, Weight: 100, Why: "nodes without the cache of any dataset are preferred", one: without},

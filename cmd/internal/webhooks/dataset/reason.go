@@ -5,6 +5,8 @@ package dataset
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // Reason is why a pod's node affinity has a term.
@@ -18,14 +20,14 @@ type Reason struct {
 	// Why describes the wanted nodes. Key is the label that it mentions, if any.
 	Why, Key string
 
-	wanted alternatives
-	one    []requirement // if there are no alternatives
+	wanted nodeterms.Alternatives
+	one    []nodeterms.Requirement // if there are no alternatives
 }
 
 // lists returns the alternatives.
-func (r *Reason) lists() alternatives {
+func (r *Reason) lists() nodeterms.Alternatives {
 	if r.one != nil {
-		return alternatives{r.one}
+		return nodeterms.Alternatives{r.one}
 	}
 	return r.wanted
 }
@@ -50,11 +52,11 @@ func (r Reason) Source() string {
 func (r Reason) Term() string {
 	wanted := r.lists()
 	if len(wanted) == 1 {
-		return keys(wanted[0])
+		return nodeterms.Keys(wanted[0])
 	}
 	lists := make([]string, len(wanted))
 	for i, list := range wanted {
-		lists[i] = keys(list)
+		lists[i] = nodeterms.Keys(list)
 	}
 	return strings.Join(lists, " or ")
 }
@@ -62,18 +64,18 @@ func (r Reason) Term() string {
 // Meets reports whether a node with these labels meets the reason.
 func (r Reason) Meets(node map[string]string) bool {
 	for _, list := range r.lists() {
-		t := term{expressions: list}
-		if t.meets(node) {
+		t := nodeterms.Term{Expressions: list}
+		if t.Meets(node) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r Reason) asksFor(wanted *requirement) bool {
+func (r Reason) asksFor(wanted *nodeterms.Requirement) bool {
 	for _, list := range r.lists() {
-		t := term{expressions: list}
-		if t.has(wanted) {
+		t := nodeterms.Term{Expressions: list}
+		if t.Has(wanted) {
 			return true
 		}
 	}

@@ -2,13 +2,17 @@
 
 package dataset
 
-import "context"
+import (
+	"context"
+
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
+)
 
 // requireNodeWithFuse requires nodes where the fuse of each Dataset may run, according
 // to its node selector. A node must suit all Datasets of the pod, or one of them by the
 // older semantics.
 func requireNodeWithFuse(_ context.Context, d *draft) (stop bool, err error) {
-	var any alternatives
+	var any nodeterms.Alternatives
 	var last Reason
 	for _, m := range d.mounted {
 		if len(m.Runtime.FuseSelector) == 0 {
@@ -17,10 +21,10 @@ func requireNodeWithFuse(_ context.Context, d *draft) (stop bool, err error) {
 		list := m.Runtime.FuseSelector
 		reason := Reason{Plugin: requireNodeWithFuseName, Dataset: m.Title(), Why: "nodes that the fuse's node selector selects are required"}
 		if d.settings.RequiredSemantics == RequireAny {
-			any, last = any.or(list), reason
+			any, last = any.Or(list), reason
 			continue
 		}
-		if err := d.require(alternatives{list}, reason); err != nil {
+		if err := d.require(nodeterms.Alternatives{list}, reason); err != nil {
 			return false, err
 		}
 	}
