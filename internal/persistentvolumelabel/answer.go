@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // An answer is what labels mean for volumes. It is computed once per response of the
 // cloud and shared.
 type answer struct {
 	labels   map[string]string
-	required []requirement
+	required []nodeterms.Requirement
 	invalid  string // why the API server would refuse the labels
 	err      error  // the labels have no valid meaning
 
@@ -41,12 +42,6 @@ func newAnswer(labels map[string]string) *answer {
 
 // term returns one term with all requirements.
 func (a *answer) term() []byte {
-	out := []byte(`{"matchExpressions":[`)
-	for i, r := range a.required {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, r.json()...)
-	}
-	return append(out, ']', '}')
+	t := nodeterms.Term{Expressions: a.required}
+	return t.Encode()
 }

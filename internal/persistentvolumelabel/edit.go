@@ -3,6 +3,7 @@
 package persistentvolumelabel
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -47,19 +49,19 @@ func editAffinity(patch jsonpatch.Patch, affinity jsontext.Value, a *answer) (js
 	if isNull(affinity) {
 		return append(patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: a.affinity}), true
 	}
-	terms, mentioned, ok := readAffinity(affinity, a.required)
-	if !ok || mentioned {
+	terms, ok := readTerms(affinity)
+	if !ok || a.mentionedIn(terms) {
 		return patch, ok
 	}
 	b := jsonpatch.NewBuilderAt(at, affinity)
 	list := []string{"required", "nodeSelectorTerms"}
-	if terms == 0 {
+	if len(terms) == 0 {
 		b.Append(list, a.term())
 	}
 	for i := range terms {
-		expressions := append(slices.Clone(list), strconv.Itoa(i), "matchExpressions")
+		expressions := append(slices.Clone(list), strconv.Itoa(i), nodeterms.Expressions)
 		for _, r := range a.required {
-			b.Append(expressions, r.json())
+			b.Append(expressions, json.RawMessage(r.Raw))
 		}
 	}
 	patch, err := b.AppendPatch(patch)
@@ -69,51 +71,32 @@ func editAffinity(patch jsonpatch.Patch, affinity jsontext.Value, a *answer) (js
 // isNull reports whether a field is absent or null, which means the same.
 func isNull(value jsontext.Value) bool { return len(value) == 0 || value.Kind() == 'n' }
 
-func (r requirement) json() []byte {
-	out := rawjson.AppendString([]byte(`{"key":`), r.key)
-	out = append(out, `,"operator":"In","values":[`...)
-	for i, value := range r.values {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = rawjson.AppendString(out, value)
-	}
-	return append(out, ']', '}')
-}
-
-// readAffinity counts the terms of a node affinity, and reports whether any expression
-// uses a key of the requirements. It reports false for a malformed affinity.
-func readAffinity(affinity jsontext.Value, required []requirement) (terms int, mentioned, ok bool) {
-	r := rawjson.NewReader(affinity)
-	valid := true
-	list := func(element func(int)) { valid = (r.Kind() == 'n' || r.Array(element)) && valid }
-	is := func(good bool) { valid = good && valid }
-	expression := func(int) {
-		is(r.Object(func(field []byte) {
-			if string(field) != "key" {
-				return
-			}
-			key, isString := r.String()
-			is(isString)
-			mentioned = mentioned || slices.ContainsFunc(required, func(r requirement) bool { return r.key == string(key) })
-		}))
-	}
-	term := func(int) {
-		terms++
-		is(r.Object(func(field []byte) {
-			if string(field) == "matchExpressions" {
-				list(expression)
-			}
-		}))
-	}
+// readTerms returns the terms of a volume's node affinity. It reports false for a malformed affinity.
+func readTerms(affinity jsontext.Value) (terms []nodeterms.Term, ok bool) {
+	r, ok := rawjson.NewReader(affinity), true
+	is := func(good bool) { ok = good && ok }
 	is(object(&r, func(field []byte) {
 		if string(field) == "required" {
 			is(object(&r, func(field []byte) {
 				if string(field) == "nodeSelectorTerms" {
-					list(term)
+					var valid bool
+					terms, valid = nodeterms.Read(&r)
+					is(valid)
 				}
 			}))
 		}
 	}))
-	return terms, mentioned, valid
+	return terms, ok
+}
+
+// mentionedIn reports whether an expression uses a key of the requirements.
+func (a *answer) mentionedIn(terms []nodeterms.Term) bool {
+	for i := range terms {
+		for _, e := range terms[i].Expressions {
+			if _, mentioned := a.labels[e.Key]; mentioned {
+				return true
+			}
+		}
+	}
+	return false
 }

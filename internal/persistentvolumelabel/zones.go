@@ -10,22 +10,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // zoneSeparator separates the zones of a multi-zone volume in its label:
 // "us-central1-a__us-central1-b".
 const zoneSeparator = "__"
 
-// A requirement is a label that a node must have, with one of the values.
-type requirement struct {
-	key    string
-	values []string
-}
-
 // requirements returns the requirements that labels imply, ordered by key. The value of
 // a zone label is a set of zones.
-func requirements(labels map[string]string) ([]requirement, error) {
-	out := make([]requirement, 0, len(labels))
+func requirements(labels map[string]string) ([]nodeterms.Requirement, error) {
+	out := make([]nodeterms.Requirement, 0, len(labels))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		values := []string{labels[key]}
 		if key == corev1.LabelTopologyZone || key == corev1.LabelFailureDomainBetaZone {
@@ -34,7 +30,7 @@ func requirements(labels map[string]string) ([]requirement, error) {
 				return nil, fmt.Errorf("failed to convert label string for Zone: %s to a Set: a zone is empty; it must be one zone, or several joined by %s", labels[key], zoneSeparator)
 			}
 		}
-		out = append(out, requirement{key, values})
+		out = append(out, nodeterms.New(key, nodeterms.In, values...))
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // Narrow adds c's requirements to each term of the pod. Terms are alternatives, so
@@ -80,7 +81,7 @@ func (h *Holder) Narrow(c *plan.Plan) bool {
 				return true
 			}
 			lacks := term.Parse(b).Missing(wanted[j].Parse(b), b)
-			both := NodeTerm{Value: Extend(term.Value, lacks), Index: -1, Origin: c}
+			both := NodeTerm{Value: nodeterms.Extend(term.Value, lacks), Index: -1, Origin: c}
 			b.Grow(len(both.Value))
 			if j == 0 {
 				both.Index = term.Index

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // NodeTermTokens lead from the spec to the required node terms.
@@ -35,15 +35,6 @@ func (t *NodeTerm) Parse(b *meta.Budget) *parsedTerm {
 	return t.parsed
 }
 
-// nodeTermFields are the two lists of a node term.
-var nodeTermFields = [2]string{"matchExpressions", "matchFields"}
-
-// A termList is one of the two lists of a node term, with elements to add.
-type termList struct {
-	field  string
-	values []jsontext.Value
-}
-
 // A parsedTerm holds the expressions of both lists of a term.
 type parsedTerm [2]struct {
 	expressions []expression
@@ -57,27 +48,18 @@ type expression struct {
 }
 
 func parseTerm(raw jsontext.Value, b *meta.Budget) *parsedTerm {
-	term := &parsedTerm{}
-	for i, field := range nodeTermFields {
-		list := &term[i]
-		list.byKey = map[string][]int{}
-		r := rawjson.NewReader(plan.Member(raw, field))
-		r.Array(func(at int) {
+	read, term := nodeterms.ReadTerm(raw), &parsedTerm{}
+	for i, list := range [2][]nodeterms.Requirement{read.Expressions, read.Fields} {
+		term[i].byKey = map[string][]int{}
+		for at, r := range list {
 			if b.Did(meta.WorkOfVisit); b.Spent() {
-				r.Stop()
-				return
+				break
 			}
-			e := expression{raw: r.Value()}
-			b.Did(len(e.raw) + meta.WorkOfComparison)
-			e.tree = plan.Decode(e.raw)
-			if object, ok := e.tree.(map[string]any); ok {
-				key, _ := object["key"].(string)
-				operator, _ := object["operator"].(string)
-				e.key = operator + " " + key
-			}
-			list.expressions = append(list.expressions, e)
-			list.byKey[e.key] = append(list.byKey[e.key], at)
-		})
+			b.Did(len(r.Raw) + meta.WorkOfComparison)
+			e := expression{raw: r.Raw, tree: plan.Decode(r.Raw), key: r.Operator + " " + r.Key}
+			term[i].expressions = append(term[i].expressions, e)
+			term[i].byKey[e.key] = append(term[i].byKey[e.key], at)
+		}
 	}
 	return term
 }
@@ -85,10 +67,10 @@ func parseTerm(raw jsontext.Value, b *meta.Budget) *parsedTerm {
 func (t *parsedTerm) Empty() bool { return len(t[0].expressions)+len(t[1].expressions) == 0 }
 
 // Missing returns the expressions of a wanted term that this one lacks.
-func (t *parsedTerm) Missing(wanted *parsedTerm, b *meta.Budget) []termList {
-	var out []termList
-	for i, field := range nodeTermFields {
-		present, list := &t[i], termList{field: field}
+func (t *parsedTerm) Missing(wanted *parsedTerm, b *meta.Budget) []nodeterms.List {
+	var out []nodeterms.List
+	for i, field := range [2]string{nodeterms.Expressions, nodeterms.Fields} {
+		present, list := &t[i], nodeterms.List{Field: field}
 		for _, w := range wanted[i].expressions {
 			has := func(at int) bool {
 				b.Did(meta.WorkOfVisit + len(w.raw)/8)
@@ -98,59 +80,12 @@ func (t *parsedTerm) Missing(wanted *parsedTerm, b *meta.Budget) []termList {
 				return nil
 			}
 			if !slices.ContainsFunc(present.byKey[w.key], has) {
-				list.values = append(list.values, w.raw)
+				list.Values = append(list.Values, w.raw)
 			}
 		}
-		if len(list.values) > 0 {
+		if len(list.Values) > 0 {
 			out = append(out, list)
 		}
 	}
 	return out
-}
-
-func elementsOf(list jsontext.Value) (out []jsontext.Value) {
-	r := rawjson.NewReader(list)
-	r.Array(func(int) { out = append(out, r.Value()) })
-	return out
-}
-
-// Extend adds elements to lists of an object and copies everything else.
-func Extend(object jsontext.Value, lists []termList) jsontext.Value {
-	out := append(make([]byte, 0, 2*len(object)+64), '{')
-	appendMember := func(name, value []byte) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(rawjson.AppendString(out, string(name)), ':')
-		out = append(out, value...)
-	}
-	appendElements := func(elements []jsontext.Value) []byte {
-		list := []byte{'['}
-		for i, element := range elements {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = append(list, element...)
-		}
-		return append(list, ']')
-	}
-	done := map[string]bool{}
-	r := rawjson.NewReader(object)
-	r.Object(func(name []byte) {
-		field := string(name)
-		value := r.Value()
-		for _, list := range lists {
-			if list.field == field && !done[field] {
-				done[field] = true
-				value = appendElements(append(elementsOf(value), list.values...))
-			}
-		}
-		appendMember([]byte(field), value)
-	})
-	for _, list := range lists {
-		if !done[list.field] {
-			appendMember([]byte(list.field), appendElements(list.values))
-		}
-	}
-	return append(out, '}')
 }

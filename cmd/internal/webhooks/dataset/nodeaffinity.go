@@ -65,7 +65,7 @@ func readAffinity(p *pod) *affinity {
 		case requiredField:
 			r.Object(func(field []byte) {
 				if string(field) == "nodeSelectorTerms" {
-					a.required = nodeterms.ParseTerms(r.Value())
+					a.required, _ = nodeterms.Read(&r)
 				}
 			})
 		case preferredField:
@@ -73,7 +73,7 @@ func readAffinity(p *pod) *affinity {
 				var had nodeterms.Term
 				r.Object(func(field []byte) {
 					if string(field) == "preference" {
-						had = nodeterms.ParseTerm(r.Value())
+						had = nodeterms.ReadTerm(r.Value())
 					}
 				})
 				a.hadPreferred = append(a.hadPreferred, had)
@@ -239,19 +239,10 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].Added)
 		}
 	case a.rewritten:
-		all := []byte{'['}
+		b.Set(nodeterms.AppendTerms(nil, a.required...), terms...)
 		for i := range a.required {
-			if i > 0 {
-				all = append(all, ',')
-			}
-			if t := &a.required[i]; len(t.Added) == 0 {
-				all = append(all, t.Raw...)
-			} else {
-				all = append(all, t.Encode()...)
-				a.tell(told, termsPath+"/"+strconv.Itoa(i), t.Added)
-			}
+			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].Added)
 		}
-		b.Set(append(all, ']'), terms...)
 	default:
 		for i := range a.required {
 			t := &a.required[i]
@@ -278,17 +269,10 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reason Reason)) jsonpatch.Patch {
 	out := append(make([]byte, 0, 128+192*(len(a.preferred)+len(a.required))), `{"nodeAffinity":{`...)
 	if len(a.required) > 0 {
-		out = append(out, `"`+requiredField+`":{"nodeSelectorTerms":[`...)
-		for i := range a.required {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, a.required[i].Encode()...)
-			if told != nil {
-				a.tell(told, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].Added)
-			}
+		out = append(nodeterms.AppendTerms(append(out, `"`+requiredField+`":{"nodeSelectorTerms":`...), a.required...), '}')
+		for i := 0; told != nil && i < len(a.required); i++ {
+			a.tell(told, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].Added)
 		}
-		out = append(out, ']', '}')
 	}
 	if len(a.preferred) > 0 {
 		if len(a.required) > 0 {
@@ -312,14 +296,8 @@ func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reaso
 // appendJSON encodes a preferred term in the field order of the API type.
 func (p *preferred) appendJSON(out []byte) []byte {
 	out = strconv.AppendInt(append(out, `{"weight":`...), int64(p.weight), 10)
-	out = append(out, `,"preference":{"matchExpressions":[`...)
-	for i := range p.expressions {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, p.expressions[i].Raw...)
-	}
-	return append(out, `]}}`...)
+	out = append(out, `,"preference":{"`+nodeterms.Expressions+`":`...)
+	return append(nodeterms.AppendRequirements(out, p.expressions), `}}`...)
 }
 
 func (a *affinity) say(told func(string, Reason), path string, reason Reason) {

@@ -268,7 +268,8 @@ func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
 		slices.SortStableFunc(out.FuseSelector, func(a, b nodeterms.Requirement) int { return strings.Compare(a.Key, b.Key) })
 	}
 	terms, _ := rawjson.Lookup(status, "cacheAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-	out.Affinity = nodeterms.ParseTerms(slices.Clone(terms))
+	kept := rawjson.NewReader(slices.Clone(terms))
+	out.Affinity, _ = nodeterms.Read(&kept)
 	target, _ := rawjson.Lookup(spec, "fuse", "metrics", "scrapeTarget")
 	if target == nil {
 		target, _ = rawjson.Lookup(spec, "fuse", "metrics", "scrape_target")
