@@ -12,22 +12,21 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/emit"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
 // An emitter turns a merge without conflicts into a patch and records the origin of
 // each change. It edits each place directly, using the content already read.
-type emitter struct {
-	patch   jsonpatch.Patch
-	explain bool // record origins
-	origins []admission.Origin
-	err     error
-}
+type emitter struct{ emit.Patch }
+
+// itself is the source of what no object asks for.
+const itself = emit.Source("sallyport")
 
 // Response returns the answer to a pod without conflicts, with origins if explain is
 // set. It denies malformed pods, in which a list or map has another type.
 func (m *Merge) Response(explain bool) *admission.Response {
-	e := emitter{patch: make(jsonpatch.Patch, 0, len(m.Applied)+len(m.entries)+12), explain: explain}
+	e := emitter{emit.New(explain, len(m.Applied)+len(m.entries)+12)}
 	p := m.Pod
 	m.finish()
 	e.metadata(m)
@@ -59,18 +58,17 @@ func (m *Merge) Response(explain bool) *admission.Response {
 		e.insert(&p.Containers, slots)
 	}
 
-	if e.err != nil {
-		return admission.BadRequest("not a pod: %v", e.err)
+	if e.Err != nil {
+		return admission.BadRequest("not a pod: %v", e.Err)
 	}
 	size := 0
-	for i := range e.patch {
-		size += len(e.patch[i].Path) + len(e.patch[i].Value)
+	for i := range e.Operations {
+		size += len(e.Operations[i].Path) + len(e.Operations[i].Value)
 	}
 	if size > meta.MaxPod {
 		p.Bounds.Exceed(fmt.Sprintf("the patch would have more than %d MiB", meta.MaxPod>>20))
 	}
-	resp := admission.Patched(e.patch).Warn(m.Told()...)
-	resp.Origins = e.origins
+	resp := e.Patch.Response().Warn(m.Told()...)
 	resp.AuditAnnotations = m.auditAnnotations()
 	return resp
 }
@@ -98,11 +96,11 @@ func (e *emitter) holder(h *podstate.Holder) {
 			continue
 		}
 		b.Set(json.RawMessage(v.Value), v.Tokens...)
-		e.originBelow(h.Path, v.Origin, v.Tokens...)
+		e.Origin(v.Origin, h.Path, v.Tokens...)
 		for _, tokens := range v.Removes {
 			if _, there := h.Lookup(tokens...); there {
 				b.Remove(tokens...)
-				e.originBelow(h.Path, v.Origin, tokens...)
+				e.Origin(v.Origin, h.Path, tokens...)
 			}
 		}
 	}
@@ -114,19 +112,19 @@ func (e *emitter) holder(h *podstate.Holder) {
 			}
 			index := strconv.Itoa(r.Index)
 			b.Set(json.RawMessage(r.Value), append(slices.Clone(l.Tokens), index)...)
-			e.originBelow(h.Path, r.Origin, append(slices.Clone(l.Tokens), index)...)
+			e.Origin(r.Origin, h.Path, append(slices.Clone(l.Tokens), index)...)
 		}
 		values := make([]json.RawMessage, len(l.Added))
 		for i, added := range l.Added {
 			values[i] = json.RawMessage(added.Value)
-			e.originBelow(h.Path, added.Origin, append(slices.Clone(l.Tokens), strconv.Itoa(length+i))...)
+			e.Origin(added.Origin, h.Path, append(slices.Clone(l.Tokens), strconv.Itoa(length+i))...)
 		}
 		b.Append(l.Tokens, values...)
 	}
 	if h.Terms != nil {
 		e.nodeTerms(b, h)
 	}
-	e.append(b)
+	e.Edit(b)
 }
 
 // nodeTerms emits changed and new required node terms.
@@ -149,7 +147,7 @@ func (e *emitter) nodeTerms(b *jsonpatch.Builder, h *podstate.Holder) {
 		} else {
 			b.Set(json.RawMessage(term.Value), append(slices.Clone(podstate.NodeTermTokens), strconv.Itoa(index))...)
 		}
-		e.originBelow(h.Path, term.Origin, append(slices.Clone(podstate.NodeTermTokens), strconv.Itoa(index))...)
+		e.Origin(term.Origin, h.Path, append(slices.Clone(podstate.NodeTermTokens), strconv.Itoa(index))...)
 	}
 }
 
@@ -185,25 +183,25 @@ var (
 func (e *emitter) metadata(m *Merge) {
 	p := m.Pod
 	if p.Metadata.Raw == nil {
-		e.set("/metadata", []byte("{}"), nil)
+		e.Add("/metadata", []byte("{}"))
 	}
 	labels := jsonpatch.NewBuilderAt("/metadata/labels", p.RawLabels)
 	annotations := jsonpatch.NewBuilderAt("/metadata/annotations", p.RawAnnotations)
-	annotate := func(key, value, source string) {
+	annotate := func(key, value string, source fmt.Stringer) {
 		if present, ok := p.Annotations.Lookup(key); !ok || present != value {
 			annotations.Set(meta.Quote(value), key)
-			e.origin(source, "metadata", "annotations", key)
+			e.Origin(source, "", "metadata", "annotations", key)
 		}
 	}
 	for _, added := range m.entries {
 		if added.field == annotationsField {
-			annotate(added.entry.Key, added.entry.Value, added.origin.String())
+			annotate(added.entry.Key, added.entry.Value, added.origin)
 			continue
 		}
 		labels.Set(meta.Quote(added.entry.Value), added.entry.Key)
-		e.origin(added.origin.String(), "metadata", "labels", added.entry.Key)
+		e.Origin(added.origin, "", "metadata", "labels", added.entry.Key)
 	}
-	e.append(labels)
+	e.Edit(labels)
 	// Most pods have annotations and get only new ones, which need no search.
 	onlyNew := p.RawAnnotations.Kind() == '{' && len(m.annotations)+len(m.skipped) == 0 &&
 		!p.Annotations.Has(meta.DecisionsAnnotation) && !p.Annotations.Has(meta.RevisionsAnnotation)
@@ -214,34 +212,34 @@ func (e *emitter) metadata(m *Merge) {
 			// It stays: the resourceVersion also changes with the object's status, and a
 			// pod that is sent again must not change with it.
 		case onlyNew:
-			e.patch = append(e.patch, c.Marks)
-			e.origin(c.String(), "metadata", "annotations", c.MarkKey)
+			e.Operations = append(e.Operations, c.Marks)
+			e.Origin(c, "", "metadata", "annotations", c.MarkKey)
 		default:
-			annotate(c.MarkKey, c.ResourceVersion, c.String())
+			annotate(c.MarkKey, c.ResourceVersion, c)
 		}
 	}
 	if revisions := m.recorded(); revisions != nil {
 		if onlyNew {
-			e.set(revisionsPath, revisions, nil)
+			e.Add(revisionsPath, revisions)
 		} else {
 			annotations.Set(json.RawMessage(revisions), meta.RevisionsAnnotation)
 		}
-		e.origin("sallyport", "metadata", "annotations", meta.RevisionsAnnotation)
+		e.Origin(itself, "", "metadata", "annotations", meta.RevisionsAnnotation)
 	}
 	listed := p.Annotations.Get(meta.DecisionsAnnotation)
 	for _, s := range m.skipped {
 		if s.conflict != nil { // otherwise an earlier call has recorded it
-			annotate(s.object.SkipMark(), s.object.SkipValue(s.reason), s.object.String())
+			annotate(s.object.SkipMark(), s.object.SkipValue(s.reason), s.object)
 		}
 	}
 	value := decisions(listed, m.Applied, m.invalid, m.Audited, skippedObjects(m.skipped), m.Outside)
 	if onlyNew {
-		e.set(decisionsPath, meta.Quote(value), nil)
-		e.origin("sallyport", "metadata", "annotations", meta.DecisionsAnnotation)
+		e.Add(decisionsPath, meta.Quote(value))
+		e.Origin(itself, "", "metadata", "annotations", meta.DecisionsAnnotation)
 		return
 	}
-	annotate(meta.DecisionsAnnotation, value, "sallyport")
-	e.append(annotations)
+	annotate(meta.DecisionsAnnotation, value, itself)
+	e.Edit(annotations)
 }
 
 // list emits additions to and removals from a list.
@@ -254,10 +252,10 @@ func (e *emitter) list(l *podstate.List) {
 	e.replace(b, l, path)
 	for _, r := range l.Removed {
 		b.Remove(strconv.Itoa(r.Index))
-		e.originAt(path, r.Index, r.Origin)
+		e.OriginAt(r.Origin, path, r.Index)
 	}
 	e.appendAdded(b, l, path)
-	e.append(b)
+	e.Edit(b)
 }
 
 // tolerations emits a list whose elements may change.
@@ -278,10 +276,10 @@ func (e *emitter) tolerations(l *podstate.List, seconds []setSeconds) {
 		} else {
 			b.Set(json.RawMessage(s.value), index, "tolerationSeconds")
 		}
-		e.origin(s.origin.String(), "spec", "tolerations", index, "tolerationSeconds")
+		e.Origin(s.origin, "", "spec", "tolerations", index, "tolerationSeconds")
 	}
 	e.appendAdded(b, l, path)
-	e.append(b)
+	e.Edit(b)
 }
 
 func (e *emitter) replace(b *jsonpatch.Builder, l *podstate.List, path string) {
@@ -290,7 +288,7 @@ func (e *emitter) replace(b *jsonpatch.Builder, l *podstate.List, path string) {
 			continue
 		}
 		b.Set(json.RawMessage(r.Value), strconv.Itoa(r.Index))
-		e.originAt(path, r.Index, r.Origin)
+		e.OriginAt(r.Origin, path, r.Index)
 	}
 }
 
@@ -302,42 +300,7 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *podstate.List, path strin
 	values := make([]json.RawMessage, len(l.Added))
 	for i, added := range l.Added {
 		values[i] = json.RawMessage(added.Value)
-		e.originAt(path, length+i, added.Origin)
+		e.OriginAt(added.Origin, path, length+i)
 	}
 	b.Append(nil, values...)
-}
-
-// set sets a member that is missing or has another value. Without an origin, the value
-// is a container for others.
-func (e *emitter) set(path string, value []byte, origin *plan.Plan) {
-	e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
-	if origin != nil && e.explain {
-		e.origins = append(e.origins, admission.Origin{Path: path, Source: origin.String()})
-	}
-}
-
-func (e *emitter) append(b *jsonpatch.Builder) {
-	if e.err == nil {
-		e.patch, e.err = b.AppendPatch(e.patch)
-	}
-}
-
-func (e *emitter) origin(source string, tokens ...string) {
-	if e.explain {
-		e.origins = append(e.origins, admission.Origin{Path: jsonpatch.Pointer(tokens...), Source: source})
-	}
-}
-
-// originBelow records the origin of the value at the tokens below a holder.
-func (e *emitter) originBelow(path string, origin *plan.Plan, tokens ...string) {
-	if e.explain {
-		e.origins = append(e.origins, admission.Origin{Path: path + jsonpatch.Pointer(tokens...), Source: origin.String()})
-	}
-}
-
-// originAt records the origin of a list element.
-func (e *emitter) originAt(list string, index int, origin *plan.Plan) {
-	if e.explain {
-		e.origins = append(e.origins, admission.Origin{Path: list + "/" + strconv.Itoa(index), Source: origin.String()})
-	}
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
@@ -102,31 +100,30 @@ func (e *emitter) insert(l *podstate.List, slots []slot) {
 			}
 			values = append(values, s.added.Value...)
 		}
-		e.set(path, append(jsontext.Value(values), ']'), nil)
+		e.Add(path, append(values, ']'))
 	}
 	e.move(path, slots)
 	for i, s := range slots {
 		if s.added == nil {
 			continue
 		}
-		if l.Length() == 0 {
-			e.originAt(path, i, s.added.Origin)
-		} else {
-			e.set(path+"/"+strconv.Itoa(i), s.added.Value, s.added.Origin)
+		if l.Length() > 0 {
+			e.Add(path+"/"+strconv.Itoa(i), s.added.Value)
 		}
+		e.OriginAt(s.added.Origin, path, i)
 	}
 }
 
 // move corrects the origins below a list of containers.
 func (e *emitter) move(path string, slots []slot) {
-	for i := range e.origins {
-		rest, ok := cutPath(e.origins[i].Path, path)
+	for i := range e.Origins {
+		rest, ok := cutPath(e.Origins[i].Path, path)
 		if !ok {
 			continue
 		}
 		index, below := splitIndex(rest)
 		if to := slices.IndexFunc(slots, func(s slot) bool { return s.was == index }); index >= 0 && to >= 0 {
-			e.origins[i].Path = path + "/" + strconv.Itoa(to) + below
+			e.Origins[i].Path = path + "/" + strconv.Itoa(to) + below
 		}
 	}
 }

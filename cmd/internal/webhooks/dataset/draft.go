@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/emit"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -153,42 +153,22 @@ func (d *draft) warnf(format string, args ...any) {
 	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
 }
 
-// An emitter makes the patch of a draft and records the origin of each change.
-type emitter struct {
-	patch   jsonpatch.Patch
-	explain bool
-	origins []admission.Origin
-	err     error
-}
+// An emitter makes the patch of a draft.
+type emitter struct{ emit.Patch }
 
-func (e *emitter) told(path, source string) {
-	if e.explain {
-		e.origins = append(e.origins, admission.Origin{Path: path, Source: source})
-	}
-}
+// told records the origin of a change.
+func (e *emitter) told(path, source string) { e.Origin(emit.Source(source), path) }
 
-func (e *emitter) append(b *jsonpatch.Builder) {
-	if e.err == nil {
-		e.patch, e.err = b.AppendPatch(e.patch)
-	}
-}
-
-// emit makes the patch. The error means that a list or map of the pod is malformed.
-func (d *draft) emit(explain bool) (jsonpatch.Patch, []admission.Origin, error) {
-	e := emitter{explain: explain, patch: make(jsonpatch.Patch, 0, 8)}
+// emit makes the patch. Its error means that a list or map of the pod is malformed.
+func (d *draft) emit(explain bool) emit.Patch {
+	e := emitter{emit.New(explain, 8)}
 	e.entries("labels", d.pod.rawLabels, d.labels, d.pod.there)
 	e.entries("annotations", d.pod.rawAnnotations, d.annotations, d.pod.there || len(d.labels) > 0)
-	if e.err == nil {
-		var told func(string, Reason)
-		if explain {
-			told = func(path string, reason Reason) { e.told(path, reason.Source()) }
-		}
-		e.patch, e.err = d.affinity.emit(e.patch, told)
-	}
+	d.affinity.emit(&e.Patch)
 	e.volumes(d)
 	e.containers("containers", d.containers)
 	e.containers("initContainers", d.init)
-	return e.patch, e.origins, e.err
+	return e.Patch
 }
 
 func (e *emitter) entries(field string, raw jsontext.Value, changes []change, metadata bool) {
@@ -196,34 +176,34 @@ func (e *emitter) entries(field string, raw jsontext.Value, changes []change, me
 		return
 	}
 	if !metadata {
-		e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/metadata", Value: json.RawMessage("{}")})
+		e.Add("/metadata", json.RawMessage("{}"))
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.key, b.key) })
-	if raw.Kind() != '{' && len(raw) > 0 && raw.Kind() != 'n' && e.err == nil {
-		e.err = fmt.Errorf("its %s are not a list", field)
+	if raw.Kind() != '{' && len(raw) > 0 && raw.Kind() != 'n' && e.Err == nil {
+		e.Err = fmt.Errorf("its %s are not a list", field)
 	}
 	b := jsonpatch.NewBuilderAt("/metadata/"+field, raw)
 	for _, c := range changes {
 		if raw.Kind() == '{' {
 			// Add overwrites existing members (RFC 6902, section 4.1).
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: jsonpatch.Pointer("metadata", field, c.key), Value: rawjson.AppendString(nil, c.value)})
+			e.Add(jsonpatch.Pointer("metadata", field, c.key), rawjson.AppendString(nil, c.value))
 		} else {
 			b.Set(rawjson.AppendString(nil, c.value), c.key)
 		}
-		if e.explain {
+		if e.Explains() {
 			e.told(jsonpatch.Pointer("metadata", field, c.key), c.why)
 		}
 	}
 	if raw.Kind() != '{' {
-		e.append(b)
+		e.Edit(b)
 	}
 }
 
 // encode encodes a plugin's value in the field order of the API type.
 func (e *emitter) encode(value any) []byte {
 	raw, err := json.Marshal(value)
-	if err != nil && e.err == nil {
-		e.err = err
+	if err != nil && e.Err == nil {
+		e.Err = err
 	}
 	return raw
 }
@@ -238,11 +218,11 @@ func (e *emitter) volumes(d *draft) {
 		value := e.encode(v.made)
 		switch {
 		case i < length:
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Replace, Path: path, Value: value})
+			e.Replace(path, value)
 		case i == 0 && !d.pod.hasVolumes:
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: "/spec/volumes", Value: slices.Concat([]byte("["), value, []byte("]"))})
+			e.Add("/spec/volumes", slices.Concat([]byte("["), value, []byte("]")))
 		default:
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: path, Value: value})
+			e.Add(path, value)
 		}
 		e.told(path, v.why)
 	}
@@ -260,15 +240,15 @@ func (e *emitter) containers(field string, list []draftContainer) {
 			if !came && i == 0 {
 				value, at = slices.Concat([]byte("["), value, []byte("]")), "/spec/"+field
 			}
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value})
+			e.Add(at, value)
 			e.told(path, c.why)
 			continue
 		}
 		had := len(c.container.mounts)
 		for _, set := range c.propagate {
 			at := path + "/volumeMounts/" + strconv.Itoa(set.mount) + "/mountPropagation"
-			e.patch = append(e.patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: hostToContainer})
-			if e.explain {
+			e.Add(at, hostToContainer)
+			if e.Explains() {
 				e.told(at, "dataset "+set.of.Title()+": "+set.plugin+": the container sees the mounts of the fuse")
 			}
 		}
@@ -276,16 +256,15 @@ func (e *emitter) containers(field string, list []draftContainer) {
 			at := path + "/volumeMounts/" + strconv.Itoa(had+j)
 			e.told(at, c.whyMore)
 			value := e.encode(&c.mounts[j])
-			op := jsonpatch.Operation{Op: jsonpatch.Add, Path: at, Value: value}
 			if had+j == 0 {
-				op.Path, op.Value = path+"/volumeMounts", slices.Concat([]byte("["), value, []byte("]"))
+				at, value = path+"/volumeMounts", slices.Concat([]byte("["), value, []byte("]"))
 			}
-			e.patch = append(e.patch, op)
+			e.Add(at, value)
 		}
 		if c.postStart != nil {
 			b := jsonpatch.NewBuilderAt(path+"/lifecycle", c.lifecycle)
 			b.Set(e.encode(c.postStart), "postStart")
-			e.append(b)
+			e.Edit(b)
 			e.told(path+"/lifecycle/postStart", c.whyMore)
 		}
 	}

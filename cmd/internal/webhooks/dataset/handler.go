@@ -185,13 +185,12 @@ func asRefusal(err error) *refusal {
 
 // response makes the answer of a draft.
 func (h *handler) response(ctx context.Context, d *draft) (*admission.Response, error) {
-	patch, origins, err := d.emit(admission.WantsOrigins(ctx))
-	if err != nil {
-		return admission.BadRequest("not a pod: %v", err), nil
+	patch := d.emit(admission.WantsOrigins(ctx))
+	if patch.Err != nil {
+		return admission.BadRequest("not a pod: %v", patch.Err), nil
 	}
-	resp := admission.Patched(patch).Warn(d.warnings...)
-	resp.Origins = origins
-	if len(d.mounted) > 0 || len(patch) > 0 {
+	resp := patch.Response().Warn(d.warnings...)
+	if len(d.mounted) > 0 || len(patch.Operations) > 0 {
 		resp.AuditAnnotations = d.audit()
 	}
 	return resp, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/emit"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -220,13 +221,14 @@ func (a *affinity) speaksOf(names func(key string) bool, own []nodeterms.Require
 	return ""
 }
 
-// emit adds the operations, and reports the reasons by path, unless told is nil.
-func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Reason)) (jsonpatch.Patch, error) {
+// emit adds the operations, with their reasons as origins.
+func (a *affinity) emit(e *emit.Patch) {
 	if len(a.reasons) == 0 && len(a.preferred) == 0 {
-		return patch, nil
+		return
 	}
 	if len(a.raw) == 0 || a.raw.Kind() == 'n' {
-		return a.emitWhole(patch, told), nil
+		a.emitWhole(e)
+		return
 	}
 	b := jsonpatch.NewBuilderAt(affinityPath, a.raw)
 	terms := []string{"nodeAffinity", requiredField, "nodeSelectorTerms"}
@@ -236,12 +238,12 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 	case len(a.came) == 0:
 		for i := range a.required {
 			b.Append(terms, a.required[i].Encode())
-			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].Added)
+			a.tell(e, termsPath+"/"+strconv.Itoa(i), a.required[i].Added)
 		}
 	case a.rewritten:
 		b.Set(nodeterms.AppendTerms(nil, a.required...), terms...)
 		for i := range a.required {
-			a.tell(told, termsPath+"/"+strconv.Itoa(i), a.required[i].Added)
+			a.tell(e, termsPath+"/"+strconv.Itoa(i), a.required[i].Added)
 		}
 	default:
 		for i := range a.required {
@@ -253,25 +255,27 @@ func (a *affinity) emit(patch jsonpatch.Patch, told func(path string, reason Rea
 			had := len(t.Expressions) - len(t.Added)
 			for j, r := range t.Added {
 				b.Append(at, []byte(r.Raw))
-				a.tell(told, affinityPath+jsonpatch.Pointer(at...)+"/"+strconv.Itoa(had+j), []nodeterms.Requirement{r})
+				a.tell(e, affinityPath+jsonpatch.Pointer(at...)+"/"+strconv.Itoa(had+j), []nodeterms.Requirement{r})
 			}
 		}
 	}
 	list := []string{"nodeAffinity", preferredField}
 	for i, p := range a.preferred {
 		b.Append(list, p.appendJSON(nil))
-		a.say(told, affinityPath+jsonpatch.Pointer(list...)+"/"+strconv.Itoa(len(a.hadPreferred)+i), p.reason)
+		if e.Explains() {
+			e.OriginAt(emit.Source(p.reason.Source()), affinityPath+jsonpatch.Pointer(list...), len(a.hadPreferred)+i)
+		}
 	}
-	return b.AppendPatch(patch)
+	e.Edit(b)
 }
 
 // emitWhole is [affinity.emit] for a pod without affinity.
-func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reason Reason)) jsonpatch.Patch {
+func (a *affinity) emitWhole(e *emit.Patch) {
 	out := append(make([]byte, 0, 128+192*(len(a.preferred)+len(a.required))), `{"nodeAffinity":{`...)
 	if len(a.required) > 0 {
 		out = append(nodeterms.AppendTerms(append(out, `"`+requiredField+`":{"nodeSelectorTerms":`...), a.required...), '}')
-		for i := 0; told != nil && i < len(a.required); i++ {
-			a.tell(told, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].Added)
+		for i := 0; e.Explains() && i < len(a.required); i++ {
+			a.tell(e, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].Added)
 		}
 	}
 	if len(a.preferred) > 0 {
@@ -284,13 +288,13 @@ func (a *affinity) emitWhole(patch jsonpatch.Patch, told func(path string, reaso
 				out = append(out, ',')
 			}
 			out = a.preferred[i].appendJSON(out)
-			if told != nil {
-				told(affinityPath+jsonpatch.Pointer("nodeAffinity", preferredField, strconv.Itoa(i)), a.preferred[i].reason)
+			if e.Explains() {
+				e.OriginAt(emit.Source(a.preferred[i].reason.Source()), affinityPath+jsonpatch.Pointer("nodeAffinity", preferredField), i)
 			}
 		}
 		out = append(out, ']')
 	}
-	return append(patch, jsonpatch.Operation{Op: jsonpatch.Add, Path: affinityPath, Value: append(out, '}', '}')})
+	e.Add(affinityPath, append(out, '}', '}'))
 }
 
 // appendJSON encodes a preferred term in the field order of the API type.
@@ -300,21 +304,15 @@ func (p *preferred) appendJSON(out []byte) []byte {
 	return append(nodeterms.AppendRequirements(out, p.expressions), `}}`...)
 }
 
-func (a *affinity) say(told func(string, Reason), path string, reason Reason) {
-	if told != nil {
-		told(path, reason)
-	}
-}
-
 // tell reports the reasons of added requirements.
-func (a *affinity) tell(told func(string, Reason), path string, added []nodeterms.Requirement) {
-	if told == nil {
+func (a *affinity) tell(e *emit.Patch, path string, added []nodeterms.Requirement) {
+	if !e.Explains() {
 		return
 	}
 	for _, reason := range a.reasons {
 		for i := range added {
 			if reason.asksFor(&added[i]) {
-				told(path, reason)
+				e.Origin(emit.Source(reason.Source()), path)
 				break
 			}
 		}

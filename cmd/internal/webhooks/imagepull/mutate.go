@@ -9,7 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/jsonpatch"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/emit"
 )
 
 // mutator sets the pull policy of images that a pod begins to use: all images on
@@ -33,28 +33,24 @@ func (m *mutator) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 			return admission.BadRequest("the request's old object is not a pod"), nil
 		}
 	}
-	var patch jsonpatch.Patch
+	patch := emit.New(admission.WantsOrigins(ctx), 0)
 	mirror, ok := readPod(req.Object.Raw, func(u use) {
 		if !m.policy.mustPull(&u) || u.same(before) {
 			return
 		}
-		op := jsonpatch.Operation{Op: jsonpatch.Add, Path: u.path(), Value: always}
+		path := u.path()
 		if u.hasPolicy {
-			op.Op = jsonpatch.Replace
+			patch.Replace(path, always)
+		} else {
+			patch.Add(path, always)
 		}
-		patch = append(patch, op)
+		patch.Origin(emit.Source("imagepull: alwaysPull"), path)
 	})
 	switch {
 	case !ok:
 		return notAPod(), nil
-	case mirror || len(patch) == 0:
+	case mirror || len(patch.Operations) == 0:
 		return admission.Allowed(), nil
 	}
-	resp := admission.Patched(patch)
-	if admission.WantsOrigins(ctx) {
-		for _, op := range patch {
-			resp.Origins = append(resp.Origins, admission.Origin{Path: op.Path, Source: "imagepull: alwaysPull"})
-		}
-	}
-	return resp, nil
+	return patch.Response(), nil
 }
