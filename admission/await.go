@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-type asideKey struct{}
+type yieldKey struct{}
 
-// WithAside is for servers that limit concurrent reviews. [Await] calls aside, which runs
+// WithYield is for servers that limit concurrent reviews. [Await] calls yield, which runs
 // wait without counting the review, and then reports whether the review may continue.
-func WithAside(ctx context.Context, aside func(ctx context.Context, wait func()) bool) context.Context {
-	return context.WithValue(ctx, asideKey{}, aside)
+func WithYield(ctx context.Context, yield func(ctx context.Context, wait func()) bool) context.Context {
+	return context.WithValue(ctx, yieldKey{}, yield)
 }
 
 // Await runs wait, in which a handler waits for another system such as the API server, and
@@ -22,12 +22,12 @@ func WithAside(ctx context.Context, aside func(ctx context.Context, wait func())
 // Afterwards it counts again: if there is no room before ctx ends, the error is
 // [Unavailable]. Without such a limit, Await just runs wait.
 func Await(ctx context.Context, wait func() error) error {
-	aside, ok := ctx.Value(asideKey{}).(func(context.Context, func()) bool)
+	yield, ok := ctx.Value(yieldKey{}).(func(context.Context, func()) bool)
 	if !ok {
 		return wait()
 	}
 	var err error
-	if !aside(ctx, func() { err = wait() }) && err == nil {
+	if !yield(ctx, func() { err = wait() }) && err == nil {
 		err = Unavailable(errors.New("too many concurrent reviews"), time.Second)
 	}
 	return err

@@ -35,7 +35,7 @@ func TestAwait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			if tc.place != nil {
-				ctx = admission.WithAside(ctx, tc.place.Leave)
+				ctx = admission.WithYield(ctx, tc.place.Leave)
 			}
 			waited := false
 			err := admission.Await(ctx, func() error { waited = true; return tc.err })

@@ -119,10 +119,10 @@ func (s *server) route(path string) serving.Route {
 	return serving.Route{Path: path, AnyMethod: true, Answer: s.answer, Flow: wire.AdmissionFlow}
 }
 
-// answer serves a call with the mux. Its handlers may step aside while they wait, see
-// admission.WithAside.
+// answer serves a call with the mux. Its handlers may yield their seat while they wait, see
+// admission.WithYield.
 func (s *server) answer(ctx context.Context, w http.ResponseWriter, call serving.Call) {
-	r := call.Request.WithContext(admission.WithAside(ctx, call.Aside))
+	r := call.Request.WithContext(admission.WithYield(ctx, call.Yield))
 	// A body of length 0 that was sent in chunks is not http.NoBody, as on any server.
 	if r.Body != http.NoBody {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(call.Body)), int64(len(call.Body))

@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/sallyport-io/sallyport/serving/internal/places"
+	"github.com/sallyport-io/sallyport/serving/internal/seats"
 )
 
 // answer is the response writer of a call. It records the status, and releases what the
@@ -30,19 +30,19 @@ type answer struct {
 	data []byte // body
 
 	mu sync.Mutex
-	// place is the request's place among the active reviews, if it has one.
-	place places.Place
-	// done is set once the request needs no place any more.
+	// seat is the request's seat among the active reviews, if it has one.
+	seat seats.Seat
+	// done is set once the request needs no seat any more.
 	done bool
 }
 
-// WriteHeader writes the header. It releases the place, since the work is done: a caller
+// WriteHeader writes the header. It releases the seat, since the work is done: a caller
 // that reads the response slowly does not block others. If the server has started draining
 // since the request arrived, the connection is closed.
 func (a *answer) WriteHeader(status int) {
 	if status >= http.StatusOK && a.status == 0 {
 		a.status = status
-		a.givePlace()
+		a.giveSeat()
 		if a.server.draining.Load() {
 			a.Header().Set("Connection", "close")
 		}
@@ -75,11 +75,11 @@ func (a *answer) flow() string {
 	return a.to.Path
 }
 
-// takePlace waits for a place. See [places.Places].
-func (a *answer) takePlace(ctx context.Context, until time.Time, before bool) *refusal {
-	taken, err := a.server.places.Take(ctx, until, a.flow, before)
+// takeSeat waits for a seat. See [seats.Seats].
+func (a *answer) takeSeat(ctx context.Context, until time.Time, before bool) *refusal {
+	taken, err := a.server.seats.Take(ctx, until, a.flow, before)
 	switch {
-	case errors.Is(err, places.ErrFull):
+	case errors.Is(err, seats.ErrFull):
 		return fullLine
 	case err != nil:
 		return busyReviews
@@ -89,41 +89,41 @@ func (a *answer) takePlace(ctx context.Context, until time.Time, before bool) *r
 	if a.done {
 		taken.Give()
 	} else {
-		a.place = taken
+		a.seat = taken
 	}
 	return nil
 }
 
-// givePlace releases the place for good, if the request has one.
-func (a *answer) givePlace() {
+// giveSeat releases the seat for good, if the request has one.
+func (a *answer) giveSeat() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done = true
-	a.lendPlace()
+	a.lendSeat()
 }
 
-// lendPlace releases the place and reports whether the request had one.
-func (a *answer) lendPlace() bool {
-	lent := a.place
-	a.place = places.Place{}
+// lendSeat releases the seat and reports whether the request had one.
+func (a *answer) lendSeat() bool {
+	lent := a.seat
+	a.seat = seats.Seat{}
 	if lent.Taken() {
 		lent.Give()
 	}
 	return lent.Taken()
 }
 
-// leave implements [Call.Aside].
+// leave implements [Call.Yield].
 func (a *answer) leave(ctx context.Context, wait func()) bool {
 	a.mu.Lock()
-	had := a.lendPlace()
+	had := a.lendSeat()
 	a.mu.Unlock()
 	wait()
-	if !had { // another concurrent Aside of the handler does it
+	if !had { // another concurrent Yield of the handler does it
 		return true
 	}
 	until, limited := ctx.Deadline()
 	if !limited {
 		until = time.Now().Add(maxTimeout)
 	}
-	return a.takePlace(ctx, until, true) == nil
+	return a.takeSeat(ctx, until, true) == nil
 }

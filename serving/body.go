@@ -23,7 +23,7 @@ const (
 // between buffers that double in size costs more than reading it.
 const bodyGrowth = 4
 
-// readBody reads the body of r into memory. This happens before the request takes a place
+// readBody reads the body of r into memory. This happens before the request takes a seat
 // for reviews, so that a slow caller occupies only its connection and the bytes it has
 // sent. The caller of readBody must release the bytes of the arrival, even if the request
 // was refused.

@@ -146,7 +146,7 @@ func TestNewConnectionsAreServedWhereAllBodiesAreYoung(t *testing.T) {
 	})
 }
 
-// A refused caller that stays connected takes no place from others.
+// A refused caller that stays connected takes no seat from others.
 func TestConnectionsThatWereRefusedMakeRoom(t *testing.T) {
 	bubble(t, func(o *Options) {
 		o.MaxConnections = 3

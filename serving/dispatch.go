@@ -81,12 +81,12 @@ func (s *Server) review(a *answer, r *http.Request, to *route) {
 	a.note("body read")
 	a.to, a.data = to, data
 	// Half of the time is for the queue, the other half for the handler or another replica.
-	if refused := a.takePlace(ctx, arrived.Add(budget/2), false); refused != nil {
+	if refused := a.takeSeat(ctx, arrived.Add(budget/2), false); refused != nil {
 		s.refuse(a, refused)
 		return
 	}
-	defer a.givePlace()
-	a.note("place taken")
+	defer a.giveSeat()
+	a.note("seat taken")
 
 	if to.Answer != nil {
 		to.Answer(r.Context(), a, Call{Request: r, Body: data, answer: a})

@@ -61,9 +61,9 @@ func (s *Server) registerMetrics() error {
 	collectors := []prometheus.Collector{
 		s.metrics.durations, s.metrics.refused, s.metrics.panics, s.metrics.evicted, s.metrics.handshakeErrors,
 		gauge("sallyport_serving_reviews_in_flight", "Webhook requests being processed.",
-			func() float64 { return float64(s.places.AtWork()) }),
+			func() float64 { return float64(s.seats.InUse()) }),
 		gauge("sallyport_serving_reviews_waiting", "Webhook requests waiting for others to finish.",
-			func() float64 { return float64(s.places.InLine()) }),
+			func() float64 { return float64(s.seats.Queued()) }),
 		gauge("sallyport_serving_bytes_in_flight", "Bytes of request bodies in memory.",
 			func() float64 { return float64(s.bodies.inMemory()) }),
 		gauge("sallyport_serving_connections", "Open connections.",

@@ -76,7 +76,7 @@ func TestRapidReset(t *testing.T) {
 	if n := most.Load(); n > 8 {
 		t.Errorf("%d handlers were at work", n)
 	}
-	if waiting := h.places.InLine(); waiting > 50 {
+	if waiting := h.seats.Queued(); waiting > 50 {
 		t.Errorf("%d wait", waiting)
 	}
 }

@@ -56,10 +56,10 @@ type Call struct {
 	answer *answer
 }
 
-// Aside runs wait without counting the call towards [Options.MaxConcurrentReviews], and
+// Yield runs wait without counting the call towards [Options.MaxConcurrentReviews], and
 // then waits for its turn to continue, as long as ctx lasts. It reports whether the call
 // may continue. It is for handlers that wait for something without using a CPU.
-func (c Call) Aside(ctx context.Context, wait func()) bool { return c.answer.leave(ctx, wait) }
+func (c Call) Yield(ctx context.Context, wait func()) bool { return c.answer.leave(ctx, wait) }
 
 // route is a Route with its metrics.
 type route struct {

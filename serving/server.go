@@ -27,7 +27,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sallyport-io/sallyport/serving/internal/places"
+	"github.com/sallyport-io/sallyport/serving/internal/seats"
 	"github.com/sallyport-io/sallyport/serving/internal/turns"
 )
 
@@ -51,7 +51,7 @@ type Server struct {
 	health   *health
 	// otherDurations are the durations of all paths of Options.Others.
 	otherDurations durations
-	places         *places.Places
+	seats          *seats.Seats
 	bodies         *bodies
 	connections    *connections
 	// plainConnections are the connections to the port for metrics and probes.
@@ -82,7 +82,7 @@ func New(options Options) (*Server, error) {
 		log:      options.Logger,
 		registry: options.Registry,
 		metrics:  newMetrics(),
-		places:   places.New(int(options.MaxConcurrentReviews), int(options.MaxWaitingReviews)),
+		seats:    seats.New(int(options.MaxConcurrentReviews), int(options.MaxWaitingReviews)),
 		bodies:   newBodies(&options),
 	}
 	s.closed, s.close = context.WithCancel(context.Background())

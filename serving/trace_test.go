@@ -81,7 +81,7 @@ func TestSpans(t *testing.T) {
 			if seen := slices.Contains(span.Attributes(), attribute.Bool("seen", true)); seen != (test.path == "/hello") {
 				t.Errorf("the handler has found the span: %t", seen)
 			}
-			if events := span.Events(); len(events) != 2 || events[0].Name != "body read" || events[1].Name != "place taken" {
+			if events := span.Events(); len(events) != 2 || events[0].Name != "body read" || events[1].Name != "seat taken" {
 				t.Errorf("events: %v", events)
 			}
 		})

@@ -46,10 +46,10 @@ func Routes(webhooks []admission.Webhook, converters []conversion.Converter, log
 	return routes, nil
 }
 
-// answers returns the function of a route for reviews. Its handlers may step aside while they
+// answers returns the function of a route for reviews. Its handlers may yield their seat while they
 // wait.
 func answers(answer func(context.Context, http.ResponseWriter, http.Header, []byte)) func(context.Context, http.ResponseWriter, serving.Call) {
 	return func(ctx context.Context, w http.ResponseWriter, call serving.Call) {
-		answer(admission.WithAside(ctx, call.Aside), w, call.Request.Header, call.Body)
+		answer(admission.WithYield(ctx, call.Yield), w, call.Request.Header, call.Body)
 	}
 }

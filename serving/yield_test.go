@@ -10,20 +10,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sallyport-io/sallyport/serving/internal/places"
+	"github.com/sallyport-io/sallyport/serving/internal/seats"
 )
 
-// leaving waits aside until released, and reports whether it got a place again.
+// leaving yields its seat until released, and reports whether it got a seat again.
 func leaving(called chan<- struct{}, let <-chan struct{}) func(context.Context, http.ResponseWriter, Call) {
 	return func(ctx context.Context, w http.ResponseWriter, call Call) {
-		if !call.Aside(ctx, func() { called <- struct{}{}; <-let }) {
+		if !call.Yield(ctx, func() { called <- struct{}{}; <-let }) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		_, _ = io.WriteString(w, "back")
 	}
 }
 
-func TestWhoWaitsAsideHoldsUpNobody(t *testing.T) {
+func TestAWaitingHandlerDelaysNoOtherReview(t *testing.T) {
 	called, let := make(chan struct{}), make(chan struct{})
 	h := start(t, func(o *Options) {
 		o.MaxConcurrentReviews = 1
@@ -33,7 +33,7 @@ func TestWhoWaitsAsideHoldsUpNobody(t *testing.T) {
 	for range 3 {
 		c := h.dial()
 		c.send("POST /leaving HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-		<-called // more of them than there are places
+		<-called // more of them than there are seats
 		waiting = append(waiting, c)
 	}
 	h.post("/echo", "hello").expect(t, 200, "hello")
@@ -42,51 +42,51 @@ func TestWhoWaitsAsideHoldsUpNobody(t *testing.T) {
 		c.reply().expect(t, 200, "back")
 	}
 	h.post("/echo", "hello").expect(t, 200, "hello")
-	if n := h.places.AtWork(); n != 0 {
-		t.Errorf("%d places are taken for good", n)
+	if n := h.seats.InUse(); n != 0 {
+		t.Errorf("%d seats are taken for good", n)
 	}
 }
 
 func TestWhoFindsNoPlaceAfterwardsIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{places: places.New(1, 1)}
+		s := &Server{seats: seats.New(1, 1)}
 		a := &answer{server: s, to: &route{}}
 		ctx := withDeadline(t.Context(), time.Now().Add(time.Minute))
 		defer ctx.end()
-		a.takePlace(ctx, time.Now(), false)
-		var other places.Place
-		if a.leave(ctx, func() { other, _ = s.places.Take(ctx, time.Now(), a.flow, false) }) {
-			t.Error("two have the one place")
+		a.takeSeat(ctx, time.Now(), false)
+		var other seats.Seat
+		if a.leave(ctx, func() { other, _ = s.seats.Take(ctx, time.Now(), a.flow, false) }) {
+			t.Error("two have the one seat")
 		}
 		other.Give()
-		if a.givePlace(); s.places.AtWork() != 0 {
-			t.Error("a place was given back that was not its own, or not given")
+		if a.giveSeat(); s.seats.InUse() != 0 {
+			t.Error("a seat was given back that was not its own, or not given")
 		}
 	})
 }
 
-func TestSeveralWaitAsideForOneReview(t *testing.T) {
+func TestSeveralWaitsOfOneReviewYieldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{places: places.New(2, 1)}
+		s := &Server{seats: seats.New(2, 1)}
 		a := &answer{server: s, to: &route{}}
-		a.takePlace(t.Context(), time.Now(), false)
+		a.takeSeat(t.Context(), time.Now(), false)
 		for range 3 {
 			go a.leave(context.WithoutCancel(t.Context()), func() { time.Sleep(time.Second) })
 		}
 		synctest.Wait()
-		if n := s.places.AtWork(); n != 0 {
-			t.Errorf("%d places are taken while all wait", n)
+		if n := s.seats.InUse(); n != 0 {
+			t.Errorf("%d seats are taken while all wait", n)
 		}
 		time.Sleep(2 * time.Second)
-		if n := s.places.AtWork(); n != 1 {
-			t.Errorf("%d places are taken afterwards, want the review's one", n)
+		if n := s.seats.InUse(); n != 1 {
+			t.Errorf("%d seats are taken afterwards, want the review's one", n)
 		}
 		go a.leave(t.Context(), func() { time.Sleep(time.Second) })
 		synctest.Wait()
-		a.givePlace() // the answer is sent; waiting aside does not delay it
+		a.giveSeat() // the answer is sent; yielding does not delay it
 		time.Sleep(2 * time.Second)
-		if n := s.places.AtWork(); n != 0 {
-			t.Errorf("%d places are taken when all is over", n)
+		if n := s.seats.InUse(); n != 0 {
+			t.Errorf("%d seats are taken when all is over", n)
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package places
+package seats
 
 import (
 	"context"
@@ -17,12 +17,12 @@ var reasons = map[error]string{ErrFull: "waiting", ErrBusy: "concurrency"}
 // of is the name of a flow.
 func of(name string) func() string { return func() string { return name } }
 
-// lines are places with their waiters.
+// lines are seats with their waiters.
 type lines struct {
-	*Places
+	*Seats
 	t   *testing.T
 	mu  sync.Mutex
-	got []string // who has got a place, in that order
+	got []string // who has got a seat, in that order
 }
 
 func (l *lines) note(who string) {
@@ -31,9 +31,9 @@ func (l *lines) note(who string) {
 	l.got = append(l.got, who)
 }
 
-// wants requests a place for a flow, for a minute.
-func (l *lines) wants(flow, who string) (given *Place) {
-	given = &Place{}
+// wants requests a seat for a flow, for a minute.
+func (l *lines) wants(flow, who string) (given *Seat) {
+	given = &Seat{}
 	go func() {
 		var refused error
 		if *given, refused = l.Take(l.t.Context(), time.Now().Add(time.Minute), of(flow), false); refused == nil {
@@ -52,21 +52,21 @@ func (l *lines) expect(want ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.got) != len(want) {
-		l.t.Fatalf("got a place: %v, want %v", l.got, want)
+		l.t.Fatalf("got a seat: %v, want %v", l.got, want)
 	}
 	for i := range want {
 		if l.got[i] != want[i] {
-			l.t.Fatalf("got a place: %v, want %v", l.got, want)
+			l.t.Fatalf("got a seat: %v, want %v", l.got, want)
 		}
 	}
 }
 
 func TestPlaces(t *testing.T) {
 	for name, test := range map[string]struct {
-		places, line int
+		seats, queue int
 		run          func(l *lines)
 	}{
-		"who waits gets a place when one is given back, in order": {1, 10, func(l *lines) {
+		"who waits gets a seat when one is given back, in order": {1, 10, func(l *lines) {
 			first := l.wants("a", "1")
 			second := l.wants("a", "2")
 			l.wants("a", "3")
@@ -83,13 +83,13 @@ func TestPlaces(t *testing.T) {
 			l.wants("a", "a3")
 			b1 := l.wants("b", "b1")
 			c1 := l.wants("c", "c1")
-			for _, given := range []*Place{held, a1, b1, c1} {
+			for _, given := range []*Seat{held, a1, b1, c1} {
 				given.Give()
 				synctest.Wait()
 			}
 			l.expect("a0", "a1", "b1", "c1", "a2")
 		}},
-		"a flow has half of the places, and others need not wait for it": {8, 10, func(l *lines) {
+		"a flow has half of the seats, and others need not wait for it": {8, 10, func(l *lines) {
 			for i := range 6 {
 				l.wants("a", "a"+strconv.Itoa(i))
 			}
@@ -101,7 +101,7 @@ func TestPlaces(t *testing.T) {
 			l.expect("a0", "a1", "a2", "a3", "b0", "b1", "c0", "c1")
 		}},
 		"who has half of them gets one only for one that it gives back": {8, 10, func(l *lines) {
-			var given []*Place
+			var given []*Seat
 			for i := range 6 {
 				given = append(given, l.wants("a", "a"+strconv.Itoa(i)))
 			}
@@ -113,7 +113,7 @@ func TestPlaces(t *testing.T) {
 			given[3].Give() // was
 			l.expect("a0", "a1", "a2", "a3", "b0", "a4", "a5")
 		}},
-		"a full line has no room for one more of its flow": {1, 2, func(l *lines) {
+		"a full queue has no room for one more of its flow": {1, 2, func(l *lines) {
 			l.wants("a", "a0")
 			l.wants("a", "a1")
 			l.wants("a", "a2")
@@ -131,11 +131,11 @@ func TestPlaces(t *testing.T) {
 			l.wants("d", "d1")
 			l.expect("a0", "a3: waiting", "a2: waiting")
 			l.wants("e", "e1")
-			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting") // at most one place each
+			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting") // at most one seat each
 			held.Give()
 			l.expect("a0", "a3: waiting", "a2: waiting", "e1: waiting", "b1")
 		}},
-		"who waits gives up in time, and its place in line is gone": {1, 1, func(l *lines) {
+		"who waits gives up in time, and its seat in queue is gone": {1, 1, func(l *lines) {
 			l.wants("a", "a0")
 			l.wants("a", "a1")
 			time.Sleep(time.Minute)
@@ -143,7 +143,7 @@ func TestPlaces(t *testing.T) {
 			l.wants("a", "a2")
 			l.expect("a0", "a1: concurrency")
 		}},
-		"who was at work before comes first, in a line that is full too": {1, 1, func(l *lines) {
+		"who was at work before comes first, in a queue that is full too": {1, 1, func(l *lines) {
 			held := l.wants("a", "a0")
 			l.wants("a", "a1")
 			go func() {
@@ -158,11 +158,11 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &lines{Places: New(test.places, test.line), t: t}
+				l := &lines{Seats: New(test.seats, test.queue), t: t}
 				test.run(l)
 				time.Sleep(time.Hour) // all who wait give up
 				synctest.Wait()
-				if n := l.InLine(); n != 0 {
+				if n := l.Queued(); n != 0 {
 					t.Errorf("%d wait for ever", n)
 				}
 			})
@@ -176,11 +176,11 @@ func TestWhoWaitsForAPlaceGivesUpWithItsContext(t *testing.T) {
 	held, _ := p.Take(ctx, time.Now(), of("a"), false)
 	cancel()
 	if _, refused := p.Take(ctx, time.Now().Add(time.Hour), of("a"), false); refused == nil {
-		t.Error("two have the one place")
+		t.Error("two have the one seat")
 	}
 	held.Give()
-	if len(p.flows) != 0 || p.AtWork() != 0 || p.InLine() != 0 {
-		t.Errorf("%d flows are not forgotten, %d at work, %d in line", len(p.flows), p.AtWork(), p.InLine())
+	if len(p.flows) != 0 || p.InUse() != 0 || p.Queued() != 0 {
+		t.Errorf("%d flows are not forgotten, %d at work, %d in queue", len(p.flows), p.InUse(), p.Queued())
 	}
 }
 
