@@ -98,7 +98,7 @@ func everyMetric(t *testing.T) (help map[string]string, labels map[string][]stri
 	must(err)
 	_, err = serving.NewClientCA(serving.ClientCAOptions{File: file(t, "ca.crt", string(authority.CABundle())), Logger: logger, Registry: r})
 	must(err)
-	_, err = registration.NewKeeper(registration.Options{
+	_, err = registration.NewController(registration.Options{
 		Config: registration.Config{Name: "a", Endpoint: registration.Endpoint{URL: "https://127.0.0.1"}},
 		Client: fake.NewClientset().AdmissionregistrationV1(), Webhooks: func() []admission.Webhook { return nil },
 		CABundle: func() ([]byte, error) { return nil, nil }, Logger: logger, Registry: r,

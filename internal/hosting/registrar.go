@@ -93,19 +93,19 @@ func (h *Host) newRegistrar(o *Registration, registry serving.Registry) error {
 	}
 	switch o.Mode {
 	case registration.ModeAPI:
-		run := (*registration.Keeper).Run
+		run := (*registration.Controller).Run
 		if o.EventSink != nil {
 			recorder := &eventRecorder{sink: o.EventSink}
 			options.Events, run = recorder, recorder.run
 		}
-		keeper, err := registration.NewKeeper(options)
+		controller, err := registration.NewController(options)
 		if err != nil {
 			return err
 		}
 		r := &h.registrar
-		r.run = func(ctx context.Context) error { return run(keeper, ctx) }
-		r.notify, r.published, r.paths = keeper.Notify, keeper.Published, keeper.Paths
-		r.refused, r.forbidden = keeper.Refused, keeper.Forbidden
+		r.run = func(ctx context.Context) error { return run(controller, ctx) }
+		r.notify, r.published, r.paths = controller.Notify, controller.Published, controller.Paths
+		r.refused, r.forbidden = controller.Refused, controller.Forbidden
 	case registration.ModeManifest:
 		files, err := staticmanifests.New(staticmanifests.Options{
 			Config: options.Config, Directory: o.Directory, Webhooks: options.Webhooks, CABundle: options.CABundle, Logger: options.Logger,
@@ -141,20 +141,20 @@ func (h *Host) conversionCABundle() ([]byte, error) {
 	return h.source.CABundle(), nil
 }
 
-// eventRecorder records nothing until its keeper runs, because a broadcaster starts when it is
+// eventRecorder records nothing until its controller runs, because a broadcaster starts when it is
 // created.
 type eventRecorder struct {
 	events.EventRecorder
 	sink events.EventSink
 }
 
-// run runs the keeper and sends its events meanwhile.
-func (r *eventRecorder) run(keeper *registration.Keeper, ctx context.Context) error { //nolint:revive // it takes the place of the method expression (*Keeper).Run
+// run runs the controller and sends its events meanwhile.
+func (r *eventRecorder) run(controller *registration.Controller, ctx context.Context) error { //nolint:revive // it takes the place of the method expression (*Controller).Run
 	broadcaster := events.NewBroadcaster(r.sink)
 	defer broadcaster.Shutdown()
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
 	r.EventRecorder = broadcaster.NewRecorder(scheme.Scheme, registration.DefaultFieldManager)
-	return keeper.Run(ctx)
+	return controller.Run(ctx)
 }

@@ -113,9 +113,9 @@ func driftOf(what string, desired any, observed metav1.Object, manager string) e
 	return err
 }
 
-// settled reports whether nothing needs to be written given the same desired state as the
+// upToDate reports whether nothing needs to be written given the same desired state as the
 // last time, and the outcome.
-func (l *last) settled(observed metav1.Object, repair bool, drift func() error) (outcome, bool) {
+func (l *last) upToDate(observed metav1.Object, repair bool, drift func() error) (outcome, bool) {
 	version := ""
 	if observed != nil {
 		version = observed.GetResourceVersion()
@@ -230,7 +230,7 @@ func (a *applied[Object, List, Apply]) write(
 	}
 	same := a.done && bytes.Equal(data, a.data)
 	if same && !full {
-		if out, done := a.settled(observed, repair, drift); done {
+		if out, done := a.upToDate(observed, repair, drift); done {
 			return out, nil
 		}
 	}

@@ -47,7 +47,7 @@ const (
 	backstopInForce backstopState = "InForce"
 )
 
-// backstop is the backstop of a [Keeper].
+// backstop is the backstop of a [Controller].
 type backstop struct {
 	state           backstopState
 	desired         policies
@@ -57,7 +57,7 @@ type backstop struct {
 }
 
 // watchBackstop watches the objects of a backstop once a definition has one.
-func (k *Keeper) watchBackstop(ctx context.Context) error {
+func (k *Controller) watchBackstop(ctx context.Context) error {
 	w, err := backstopOf(k.options.Webhooks())
 	if err != nil || w == nil || k.find(policyKind) != nil {
 		return err
@@ -67,19 +67,19 @@ func (k *Keeper) watchBackstop(ctx context.Context) error {
 }
 
 // configurationTarget is the target of the webhook configurations.
-func (k *Keeper) configurationTarget(caBundle []byte) target {
+func (k *Controller) configurationTarget(caBundle []byte) target {
 	webhooks, again := k.staging.next(time.Now(), k.options.Webhooks())
-	webhooks, settled := k.advanceBackstop(webhooks)
+	webhooks, inForceAt := k.advanceBackstop(webhooks)
 	configurations, err := Build(k.options.Config, webhooks, caBundle)
 	configurations = withRecords(configurations, webhooks)
 	t := result{again: again}
-	t.add(result{again: settled})
+	t.add(result{again: inForceAt})
 	return target{desired: desired{Configurations: configurations}, until: t.again, err: err}
 }
 
 // policyTarget is the target of the policy and its binding. If the configurations could not
 // be written, the webhook may still fail open, so nothing is removed.
-func (k *Keeper) policyTarget([]byte) target {
+func (k *Controller) policyTarget([]byte) target {
 	b := &k.backstop
 	return target{
 		desired: desired{policies: b.desired},
@@ -88,9 +88,9 @@ func (k *Keeper) policyTarget([]byte) target {
 }
 
 // advanceBackstop determines the state of the backstop, and returns the definitions to
-// register now: the webhook fails open only while the policy is in force. Settled is when
+// register now: the webhook fails open only while the policy is in force. InForceAt is when
 // that changes by itself, or zero for never.
-func (k *Keeper) advanceBackstop(webhooks []admission.Webhook) (registered []admission.Webhook, settled time.Time) {
+func (k *Controller) advanceBackstop(webhooks []admission.Webhook) (registered []admission.Webhook, inForceAt time.Time) {
 	b := &k.backstop
 	w, err := backstopOf(webhooks)
 	state, built, waiting := backstopInvalid, policies{}, err
@@ -107,7 +107,7 @@ func (k *Keeper) advanceBackstop(webhooks []admission.Webhook) (registered []adm
 			b.since = k.newestPolicy()
 		}
 		if open = !now.Before(b.since.Add(backstopSettle)); !open {
-			state, settled, waiting = backstopSettling, b.since.Add(backstopSettle), errors.New("the backstop is about to take effect")
+			state, inForceAt, waiting = backstopSettling, b.since.Add(backstopSettle), errors.New("the backstop is about to take effect")
 		}
 	}
 	b.state, b.desired = state, built
@@ -118,12 +118,12 @@ func (k *Keeper) advanceBackstop(webhooks []admission.Webhook) (registered []adm
 	w, _ = backstopOf(webhooks)
 	b.wanted.Store(w != nil && !w.Backstop.Disabled)
 	b.inForce.Store(b.wanted.Load() && w.FailurePolicy == admissionregistrationv1.Ignore && built.policy != nil)
-	return webhooks, settled
+	return webhooks, inForceAt
 }
 
 // observeBackstop returns the state of a webhook's backstop, the desired policy and
 // binding, and what it waits for. The webhook may be nil. It does not handle settling.
-func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to policies, waiting error) {
+func (k *Controller) observeBackstop(w *admission.Webhook) (state backstopState, to policies, waiting error) {
 	policy, binding := k.find(policyKind), k.find(bindingKind)
 	if w == nil || w.Backstop.Disabled || policy == nil {
 		return backstopOff, policies{}, nil
@@ -140,7 +140,7 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 		return backstopUnobserved, built, fmt.Errorf("the backstop is pending: %s and %s are not observed yet (is this Kubernetes 1.30 or later, and may this server list them?)", policyKind, bindingKind)
 	}
 	if kind := paramKind(observedPolicy); kind != nil && *kind != w.Backstop.Param {
-		return backstopReplacing, policies{}, fmt.Errorf("the backstop waits: the policy reads objects of kind %s, and is removed first", kind.Kind)
+		return backstopReplacing, policies{}, fmt.Errorf("the backstop is not ready: its policy reads objects of kind %s and is removed first", kind.Kind)
 	}
 	if observedBinding == nil || observedPolicy == nil {
 		if ready := w.Backstop.Ready; ready != nil {
@@ -158,7 +158,7 @@ func (k *Keeper) observeBackstop(w *admission.Webhook) (state backstopState, to 
 }
 
 // reportBackstop logs each reason for waiting once.
-func (k *Keeper) reportBackstop(waiting error) {
+func (k *Controller) reportBackstop(waiting error) {
 	text := ""
 	if waiting != nil {
 		text = waiting.Error()
@@ -180,7 +180,7 @@ func paramKind(observed metav1.Object) *admissionregistrationv1.ParamKind {
 
 // newestPolicy is the creation time of the newer of policy and binding by the API server's
 // clock, but not later than now.
-func (k *Keeper) newestPolicy() time.Time {
+func (k *Controller) newestPolicy() time.Time {
 	var at time.Time
 	for _, kind := range []string{policyKind, bindingKind} {
 		if observed, _ := k.find(kind).observed(); observed != nil && observed.GetCreationTimestamp().After(at) {
@@ -197,7 +197,7 @@ func (k *Keeper) newestPolicy() time.Time {
 // more than its own: whoever exempts a whole namespace, as in an emergency, exempts it from
 // the policy too. The policy does not follow other foreign terms: it rejects the pods for
 // which the API server does not call the webhook because of them.
-func (k *Keeper) asRegistered(w admission.Webhook) admission.Webhook {
+func (k *Controller) asRegistered(w admission.Webhook) admission.Webhook {
 	configuration := k.find(mutatingKind)
 	if configuration == nil || k.options.RefuseForeignTerms {
 		return w

@@ -258,8 +258,8 @@ func TestURLKeepsThePathOfAProxyInFront(t *testing.T) {
 	}
 }
 
-func TestNewKeeperReportsEveryProblem(t *testing.T) {
-	_, err := registration.NewKeeper(registration.Options{Recheck: -1})
+func TestNewControllerReportsEveryProblem(t *testing.T) {
+	_, err := registration.NewController(registration.Options{Recheck: -1})
 	if err == nil {
 		t.Fatal("no error")
 	}

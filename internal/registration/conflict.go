@@ -38,7 +38,7 @@ func (c *conflict) due(now time.Time) bool {
 }
 
 // warn records an event on an observed object.
-func (k *Keeper) warn(o *object, observed metav1.Object, reason, action, note string) {
+func (k *Controller) warn(o *object, observed metav1.Object, reason, action, note string) {
 	if k.options.Events == nil || observed == nil { // no object for the event
 		return
 	}

@@ -69,7 +69,7 @@ func TestBuildConversionsHasTheStanzaAndNothingElse(t *testing.T) {
 
 func TestConversionsNeedAClientForDefinitions(t *testing.T) {
 	options := registration.Options{Conversions: func() []registration.Conversion { return nil }}
-	if _, err := registration.NewKeeper(options); err == nil || !strings.Contains(err.Error(), "CRDs") {
+	if _, err := registration.NewController(options); err == nil || !strings.Contains(err.Error(), "CRDs") {
 		t.Errorf("accepted: %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func definition(plural string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// converter is a keeper of conversion stanzas, with the test's definitions.
+// converter is a controller of conversion stanzas, with the test's definitions.
 type converter struct {
 	*harness
 	crds        apiextensionsclient.CustomResourceDefinitionInterface
@@ -102,7 +102,7 @@ type converter struct {
 
 func newConverter(t *testing.T, config *rest.Config, name string, crds ...string) *converter {
 	t.Helper()
-	c := &converter{harness: newKeeper(t, config, name, nil), crds: apiextensionsclient.NewForConfigOrDie(config).CustomResourceDefinitions()}
+	c := &converter{harness: newController(t, config, name, nil), crds: apiextensionsclient.NewForConfigOrDie(config).CustomResourceDefinitions()}
 	c.convert(crds...)
 	c.options.CRDs = c.crds
 	c.options.Conversions = func() []registration.Conversion { return *c.conversions.Load() }
@@ -115,8 +115,8 @@ func (c *converter) convert(crds ...string) {
 		conversions = append(conversions, registration.Conversion{CRD: crd + ".conversion.example.com", Path: "/convert"})
 	}
 	c.conversions.Store(&conversions)
-	if c.keeper != nil {
-		c.keeper.Notify()
+	if c.controller != nil {
+		c.controller.Notify()
 	}
 }
 
@@ -142,7 +142,7 @@ func testConversion(t *testing.T, config *rest.Config) {
 	c.options.Config.ConversionEndpoint = &registration.Endpoint{Service: &registration.Service{Namespace: "system", Name: "converters"}}
 	c.start()
 	c.eventually("the missing definition is the status", func() bool {
-		err := c.keeper.Registered()
+		err := c.controller.Registered()
 		return err != nil && strings.Contains(err.Error(), "gears.conversion.example.com does not exist yet")
 	})
 	if _, err := c.crds.Get(t.Context(), "gears.conversion.example.com", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -182,7 +182,7 @@ func testConversion(t *testing.T, config *rest.Config) {
 
 	next := authority(t, "next")
 	c.setBundle(next, nil)
-	c.keeper.Notify()
+	c.controller.Notify()
 	c.registered()
 	if !bytes.Equal(c.stanza("gears").ClientConfig.CABundle, next) {
 		t.Error("another CA bundle")
@@ -192,7 +192,7 @@ func testConversion(t *testing.T, config *rest.Config) {
 	if err := c.crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.eventually("the deleted definition is the status", func() bool { return c.keeper.Registered() != nil })
+	c.eventually("the deleted definition is the status", func() bool { return c.controller.Registered() != nil })
 	c.create(crd)
 	c.registered()
 	if c.stanza("gears") == nil {
@@ -223,11 +223,11 @@ func testConversionBeforeWebhooks(t *testing.T, config *rest.Config) {
 	if !c.gone() {
 		t.Error("webhooks were registered too")
 	}
-	if err := c.keeper.Registered(); err == nil || !strings.Contains(err.Error(), "not filled yet") {
+	if err := c.controller.Registered(); err == nil || !strings.Contains(err.Error(), "not filled yet") {
 		t.Errorf("status %v", err)
 	}
 	c.setBundle(ca, nil)
-	c.keeper.Notify()
+	c.controller.Notify()
 	c.registered()
 }
 

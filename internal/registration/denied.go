@@ -22,7 +22,7 @@ func which(errs []error, kind func(error) bool) error {
 
 // refusal is why the API server does not take the objects of a reconciler, or does not show
 // them; nil if it took them once.
-func (k *Keeper) refusal(r *reconciler) error {
+func (k *Controller) refusal(r *reconciler) error {
 	r.mu.Lock()
 	inUse, taken, errs := r.inUse, r.taken, []error{r.refused}
 	forbidden := r.forbidden

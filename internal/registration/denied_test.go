@@ -18,10 +18,10 @@ import (
 	"github.com/sallyport-io/sallyport/internal/registration"
 )
 
-// testForbidden takes a keeper's rights away and gives them back: it is refused as long as
+// testForbidden takes a controller's rights away and gives them back: it is refused as long as
 // nothing in the cluster leads to it, and merely forbidden while something does.
 func testForbidden(t *testing.T, config *rest.Config) {
-	const user = "forbidden-keeper"
+	const user = "forbidden-controller"
 	roles := kubernetes.NewForConfigOrDie(config).RbacV1()
 	if _, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -41,31 +41,31 @@ func testForbidden(t *testing.T, config *rest.Config) {
 	}
 	limited := rest.CopyConfig(config)
 	limited.Impersonate.UserName = user
-	keeper := func(names ...string) *harness {
+	controller := func(names ...string) *harness {
 		var webhooks []admission.Webhook
 		for _, name := range names {
 			webhooks = append(webhooks, webhook(admission.TypeMutating, name))
 		}
-		return newKeeper(t, limited, "forbidden", webhooks)
+		return newController(t, limited, "forbidden", webhooks)
 	}
 
-	k := keeper("a.forbidden.example.com")
+	k := controller("a.forbidden.example.com")
 	k.start()
 	k.eventually("no rights is the status", func() bool {
-		return apierrors.IsForbidden(k.keeper.Refused()) && apierrors.IsForbidden(k.keeper.Forbidden())
+		return apierrors.IsForbidden(k.controller.Refused()) && apierrors.IsForbidden(k.controller.Forbidden())
 	})
-	follower := keeper("a.forbidden.example.com")
+	follower := controller("a.forbidden.example.com")
 	follower.options.Leading = func() bool { return false }
 	follower.start()
-	follower.eventually("a follower that may not read says so", func() bool { return apierrors.IsForbidden(follower.keeper.Refused()) })
-	if err := follower.keeper.Forbidden(); err != nil {
+	follower.eventually("a follower that may not read says so", func() bool { return apierrors.IsForbidden(follower.controller.Refused()) })
+	if err := follower.controller.Forbidden(); err != nil {
 		t.Errorf("a follower writes nothing, and yet: %v", err)
 	}
 
 	rules := registration.PolicyRules("forbidden")
 	allow(rules)
-	k.eventually("registered with the rights", func() bool { k.keeper.Notify(); return k.keeper.Registered() == nil })
-	k.eventually("no longer refused", func() bool { return k.keeper.Refused() == nil && k.keeper.Forbidden() == nil })
+	k.eventually("registered with the rights", func() bool { k.controller.Notify(); return k.controller.Registered() == nil })
+	k.eventually("no longer refused", func() bool { return k.controller.Refused() == nil && k.controller.Forbidden() == nil })
 	k.stop()
 	follower.stop()
 
@@ -73,13 +73,13 @@ func testForbidden(t *testing.T, config *rest.Config) {
 		rules[i].Verbs = []string{"get", "list", "watch"}
 	}
 	allow(rules)
-	later := keeper("a.forbidden.example.com", "b.forbidden.example.com")
+	later := controller("a.forbidden.example.com", "b.forbidden.example.com")
 	later.ca = k.bundle()
 	recorder := events.NewFakeRecorder(10)
 	later.options.Events = recorder
 	later.start()
-	later.eventually("may not write", func() bool { return apierrors.IsForbidden(later.keeper.Forbidden()) })
-	later.eventually("what stands leads here", func() bool { return later.keeper.Refused() == nil })
+	later.eventually("may not write", func() bool { return apierrors.IsForbidden(later.controller.Forbidden()) })
+	later.eventually("what stands leads here", func() bool { return later.controller.Refused() == nil })
 	if value := later.metric("sallyport_registration_registered"); value != 0 {
 		t.Errorf("sallyport_registration_registered is %v", value)
 	}
@@ -93,7 +93,7 @@ func testForbidden(t *testing.T, config *rest.Config) {
 	}
 	later.stop()
 
-	other := keeper("a.forbidden.example.com") // with an authority that nothing in the cluster knows
+	other := controller("a.forbidden.example.com") // with an authority that nothing in the cluster knows
 	other.start()
-	other.eventually("what stands leads elsewhere", func() bool { return apierrors.IsForbidden(other.keeper.Refused()) })
+	other.eventually("what stands leads elsewhere", func() bool { return apierrors.IsForbidden(other.controller.Refused()) })
 }

@@ -2,8 +2,8 @@
 
 // Package registration registers webhooks with the API server: it derives
 // MutatingWebhookConfiguration and ValidatingWebhookConfiguration from webhook definitions,
-// prints them ([Manifests]), and reconciles them in a cluster ([Keeper]) or in static
-// manifests of kube-apiserver ([Files]). A Keeper also reconciles the conversion stanzas of
+// prints them ([Manifests]), and reconciles them in a cluster ([Controller]) or in static
+// manifests of kube-apiserver ([Files]). A Controller also reconciles the conversion stanzas of
 // CustomResourceDefinitions.
 //
 // An application has one object of each type, both with the same name, with the webhooks in

@@ -65,7 +65,7 @@ func (k *harness) enforce(rewrite func(*metav1.LabelSelector) *metav1.LabelSelec
 func testAdoption(t *testing.T, config *rest.Config) {
 	w := webhook(admission.TypeMutating, "a.adoption.example.com")
 	w.NamespaceSelector = selecting(notIn("kubernetes.io/metadata.name", "kube-system"))
-	k := newKeeper(t, config, "adoption", []admission.Webhook{w})
+	k := newController(t, config, "adoption", []admission.Webhook{w})
 	k.options.Recheck = 10 * time.Millisecond // to apply repeatedly
 	k.start()
 	k.registered()
@@ -101,7 +101,7 @@ func testAdoption(t *testing.T, config *rest.Config) {
 		return cmp.Equal(selecting(notIn("team", "platform"), theirs), k.mutating().Webhooks[0].NamespaceSelector)
 	})
 	k.setBundle(authority(t, "next"), nil)
-	k.keeper.Notify()
+	k.controller.Notify()
 	k.registered()
 	if repairs := k.metric("sallyport_registration_repairs_total"); repairs != 0 {
 		t.Errorf("%v repairs of a selector that holds", repairs)
@@ -118,7 +118,7 @@ func testFight(t *testing.T, config *rest.Config) {
 
 	w := webhook(admission.TypeMutating, "a.fight.example.com")
 	w.NamespaceSelector = selecting(notIn("kubernetes.io/metadata.name", "kube-system"))
-	k := newKeeper(t, config, "fight", []admission.Webhook{w})
+	k := newController(t, config, "fight", []admission.Webhook{w})
 	k.options.Events = broadcaster.NewRecorder(scheme.Scheme, "sallyport")
 	k.start()
 	k.registered()
@@ -136,7 +136,7 @@ func testFight(t *testing.T, config *rest.Config) {
 	if got := writes.Load(); float64(got) > repairs+2 {
 		t.Errorf("the enforcer was provoked to %d writes by %v repairs", got, repairs)
 	}
-	k.eventually("the fight is the status", func() bool { return k.keeper.Registered() != nil })
+	k.eventually("the fight is the status", func() bool { return k.controller.Registered() != nil })
 
 	var conflict []string
 	k.eventually("there is an event", func() bool {
@@ -164,18 +164,18 @@ func testFollower(t *testing.T, config *rest.Config) {
 	k.create(definition("pulleys"))
 	var leads atomic.Bool
 	k.options.Leading = leads.Load
-	if _, err := must(registration.NewKeeper(k.options)).Published(); err == nil {
-		t.Error("a keeper that never ran knows what is published")
+	if _, err := must(registration.NewController(k.options)).Published(); err == nil {
+		t.Error("a controller that never ran knows what is published")
 	}
 	k.start()
 	k.eventually("it says that it waits for the leader", func() bool {
-		_, err := k.keeper.Published()
-		return err == nil && k.keeper.Registered() != nil && k.metric("sallyport_registration_registered") == 0
+		_, err := k.controller.Published()
+		return err == nil && k.controller.Registered() != nil && k.metric("sallyport_registration_registered") == 0
 	})
 	if !k.gone() || k.stanza("pulleys") != nil {
 		t.Fatal("a follower wrote")
 	}
-	if got := must(k.keeper.Published()); len(got) != 0 {
+	if got := must(k.controller.Published()); len(got) != 0 {
 		t.Errorf("%d bundles of nothing", len(got))
 	}
 
@@ -188,22 +188,22 @@ func testFollower(t *testing.T, config *rest.Config) {
 	if applies := k.metric("sallyport_registration_applies_total"); applies != 0 {
 		t.Errorf("a follower called the API server to write, %v times", applies)
 	}
-	if got := must(k.keeper.Published()); len(got) != 2 || !cmp.Equal(got[0], k.bundle()) || !cmp.Equal(got[1], k.bundle()) {
+	if got := must(k.controller.Published()); len(got) != 2 || !cmp.Equal(got[0], k.bundle()) || !cmp.Equal(got[1], k.bundle()) {
 		t.Errorf("%d bundles, not those of the webhook and the definition", len(got))
 	}
 
 	// The replicas diverge: the follower observes that, and that the leader keeps writing.
 	leader.setBundle(authority(t, "next"), nil)
-	leader.keeper.Notify()
-	k.eventually("it sees another bundle", func() bool { return k.keeper.Registered() != nil })
+	leader.controller.Notify()
+	k.eventually("it sees another bundle", func() bool { return k.controller.Registered() != nil })
 	k.eventually("it sees which", func() bool {
-		got := must(k.keeper.Published())
+		got := must(k.controller.Published())
 		return len(got) == 2 && cmp.Equal(got[0], leader.bundle()) && cmp.Equal(got[1], leader.bundle())
 	})
 
 	leader.stop()
 	leads.Store(true)
-	k.keeper.Notify()
+	k.controller.Notify()
 	k.registered()
 	if !cmp.Equal(k.mutating().Webhooks[0].ClientConfig.CABundle, k.bundle()) {
 		t.Error("the new leader did not write")

@@ -24,7 +24,7 @@ import (
 // hour by default.
 const foreignEventPause, foreignChangePause = 50 * time.Minute, 10 * time.Second
 
-// foreignTerms are those of the configurations of a [Keeper].
+// foreignTerms are those of the configurations of a [Controller].
 type foreignTerms struct {
 	mu     sync.Mutex
 	byKind map[string]string // described
@@ -84,8 +84,8 @@ func foreignTermsOf(observed metav1.Object, manager string) []foreign.Term {
 
 // noteForeign reports the foreign terms of an observed configuration: as metric, status and
 // log, and the leader also as an event. A configuration that is not as desired is left
-// until it is repaired, because its record may be anybody's.
-func (k *Keeper) noteForeign(o *object, desired desired, observed metav1.Object) {
+// until it is repaired, because its record may be from any client.
+func (k *Controller) noteForeign(o *object, desired desired, observed metav1.Object) {
 	if o.reconciler != k.configurations || observed != nil && (observed.GetAnnotations()[foreign.Annotation] == "" || observed.GetAnnotations()[foreign.Annotation] != desired.record(o.kind())) {
 		return
 	}

@@ -23,7 +23,7 @@ import (
 // never are terms that switch a webhook off.
 const never = `{"webhooks":[{"name":"NAME","objectSelector":{"matchLabels":{"never":"x"}},"matchConditions":[{"name":"off","expression":"false"}]}]}`
 
-// record sends events of the keeper to the API server.
+// record sends events of the controller to the API server.
 func (k *harness) record(config *rest.Config) {
 	k.t.Helper()
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubernetes.NewForConfigOrDie(config).EventsV1()})
@@ -67,7 +67,7 @@ func testReportsForeignTerms(t *testing.T, config *rest.Config) {
 	const name = "a.narrowed.example.com"
 	w := webhook(admission.TypeMutating, name)
 	w.NamespaceSelector = selecting(notIn("kubernetes.io/metadata.name", "kube-system"))
-	k := newKeeper(t, config, "narrowed", []admission.Webhook{w, webhook(admission.TypeValidating, "b.narrowed.example.com")})
+	k := newController(t, config, "narrowed", []admission.Webhook{w, webhook(admission.TypeValidating, "b.narrowed.example.com")})
 	var status atomic.Value
 	status.Store("")
 	k.options.ForeignTerms = func(description string) { status.Store(description) }
@@ -120,7 +120,7 @@ func testRefusesForeignTerms(t *testing.T, config *rest.Config) {
 	w.NamespaceSelector = selecting(notIn("kubernetes.io/metadata.name", "kube-system"))
 	w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "own", Expression: "true"}}
 	other := webhook(admission.TypeMutating, "b.refusing.example.com")
-	k := newKeeper(t, config, "refusing", []admission.Webhook{w, other})
+	k := newController(t, config, "refusing", []admission.Webhook{w, other})
 	k.options.RefuseForeignTerms = true
 	k.record(config)
 	k.start()
@@ -172,7 +172,7 @@ func testBackstopFollowsNamespaces(t *testing.T, config *rest.Config) {
 				Param: admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}, ParamName: "follows",
 				Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
 			}
-			k := newKeeper(t, config, "follows-"+name, []admission.Webhook{w})
+			k := newController(t, config, "follows-"+name, []admission.Webhook{w})
 			k.options.RefuseForeignTerms = tc.refuse
 			k.start()
 			policy := func() *admissionregistrationv1.ValidatingAdmissionPolicy {
@@ -198,7 +198,7 @@ func testBackstopFollowsNamespaces(t *testing.T, config *rest.Config) {
 				k.client.ValidatingAdmissionPolicyBindings().Delete(context.Background(), k.options.Config.Name, metav1.DeleteOptions{}),
 				k.client.ValidatingAdmissionPolicies().Delete(context.Background(), k.options.Config.Name, metav1.DeleteOptions{}),
 			} {
-				_ = err // the keeper may have been faster
+				_ = err // the controller may have been faster
 			}
 		})
 	}

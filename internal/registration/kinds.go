@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
 
-// liveWebhook holds what a Keeper needs to know about a webhook in the cluster.
+// liveWebhook holds what a Controller needs to know about a webhook in the cluster.
 type liveWebhook struct {
 	name      string
 	caBundle  []byte

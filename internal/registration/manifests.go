@@ -14,7 +14,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Manifests returns the objects that a [Keeper] would apply, as plain objects with apiVersion
+// Manifests returns the objects that a [Controller] would apply, as plain objects with apiVersion
 // and kind, for printing: policy and binding of an enabled backstop, the mutating
 // configuration, then the validating one, each only if it has webhooks. See [Build] for the
 // parameters and errors.

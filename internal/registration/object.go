@@ -35,7 +35,7 @@ type desired struct {
 	conversions map[string]*apiextensionsac.CustomResourceDefinitionApplyConfiguration
 }
 
-// managed is an object that a [Keeper] writes. It belongs to one goroutine, except for
+// managed is an object that a [Controller] writes. It belongs to one goroutine, except for
 // bundles.
 type managed interface {
 	kind() string
@@ -49,7 +49,7 @@ type managed interface {
 	// state is unchanged and still holds; without repair, it does nothing if only other
 	// clients changed the object.
 	reconcile(ctx context.Context, desired desired, observed metav1.Object, full, repair bool) (outcome, error)
-	// forget signals that another Keeper may have written the object since it was reconciled.
+	// forget signals that another Controller may have written the object since it was reconciled.
 	forget()
 	// bundles are the CA bundles in our part of the observed object.
 	bundles(names map[string]bool, observed metav1.Object) [][]byte
@@ -88,14 +88,14 @@ func (o *object) observed() (observed metav1.Object, synced bool) {
 func (o *object) unseen() error { return fmt.Errorf("%s %s is not observed yet", o.kind(), o.name()) }
 
 // all are the objects that are watched.
-func (k *Keeper) all() []*object {
+func (k *Controller) all() []*object {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.objects)
 }
 
 // find returns the object of a kind; nil if it is not watched.
-func (k *Keeper) find(kind string) *object {
+func (k *Controller) find(kind string) *object {
 	for _, o := range k.all() {
 		if o.kind() == kind {
 			return o
@@ -105,7 +105,7 @@ func (k *Keeper) find(kind string) *object {
 }
 
 // watch begins to manage an object.
-func (k *Keeper) watch(ctx context.Context, m managed, r *reconciler) error {
+func (k *Controller) watch(ctx context.Context, m managed, r *reconciler) error {
 	wakes := r
 	if r == k.policies { // how the webhook is registered depends on these objects
 		wakes = k.configurations

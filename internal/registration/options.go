@@ -18,7 +18,7 @@ import (
 // DefaultFieldManager is the field manager of Sallyport.
 const DefaultFieldManager = "sallyport"
 
-// Options are the options of a [Keeper].
+// Options are the options of a [Controller].
 type Options struct {
 	// Config has the names of the objects and the address of the server.
 	Config Config
@@ -26,7 +26,7 @@ type Options struct {
 	Client admissionregistrationclient.AdmissionregistrationV1Interface
 
 	// Webhooks returns the current definitions. It is called often and must be fast; a
-	// change takes effect with the next call of [Keeper.Notify] or the next recheck.
+	// change takes effect with the next call of [Controller.Notify] or the next recheck.
 	Webhooks func() []admission.Webhook
 	// CABundle returns the current PEM-encoded CA bundle for the API server to trust. An
 	// error means that it is not known yet: nothing is written until it is. An empty bundle
@@ -49,9 +49,9 @@ type Options struct {
 	// convert as soon as it has its certificate, before its other dependencies are ready.
 	ConversionCABundle func() ([]byte, error)
 
-	// Leading reports whether this Keeper may write; nil means always. While it may not, it
-	// watches, and [Keeper.Registered] reports whether the leader has written what this
-	// Keeper would write. Call [Keeper.Notify] when the result changes. It must be fast.
+	// Leading reports whether this Controller may write; nil means always. While it may not, it
+	// watches, and [Controller.Registered] reports whether the leader has written what this
+	// Controller would write. Call [Controller.Notify] when the result changes. It must be fast.
 	Leading func() bool
 
 	// RefuseForeignTerms removes the selector terms and match conditions that other clients

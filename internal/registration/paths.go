@@ -11,7 +11,7 @@ import (
 // Paths returns the paths at which the API server calls the webhooks of the live
 // configurations. known is false until both configurations have been observed. It does not call
 // the API server.
-func (k *Keeper) Paths() (paths []string, known bool) {
+func (k *Controller) Paths() (paths []string, known bool) {
 	add := func(c admissionregistrationv1.WebhookClientConfig) {
 		switch {
 		case c.Service != nil && c.Service.Path != nil:

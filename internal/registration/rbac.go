@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// PolicyRules are the permissions that a [Keeper] of configurations with that name needs,
+// PolicyRules are the permissions that a [Controller] of configurations with that name needs,
 // and no more. They are for cluster-scoped objects, so they belong in a ClusterRole.
 //
 // Every verb is limited to the name. That works for create because server-side
@@ -23,7 +23,7 @@ func PolicyRules(name string) []rbacv1.PolicyRule {
 	}}
 }
 
-// BackstopPolicyRules are the permissions that a [Keeper] needs in addition to
+// BackstopPolicyRules are the permissions that a [Controller] needs in addition to
 // [PolicyRules] if a webhook has a backstop. The author of a policy must also be allowed to
 // get its parameters.
 func BackstopPolicyRules(name string) []rbacv1.PolicyRule {
@@ -35,7 +35,7 @@ func BackstopPolicyRules(name string) []rbacv1.PolicyRule {
 	}}
 }
 
-// ConversionPolicyRules are the permissions that a [Keeper] needs in addition to
+// ConversionPolicyRules are the permissions that a [Controller] needs in addition to
 // [PolicyRules] to write spec.conversion of these definitions. RBAC has no fields:
 // permission to patch a definition covers all of it.
 func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {

@@ -99,7 +99,7 @@ func (r *reconciler) schedule(out result) time.Time {
 }
 
 // reconcile writes the desired objects, and records the result.
-func (k *Keeper) reconcile(ctx context.Context, r *reconciler) result {
+func (k *Controller) reconcile(ctx context.Context, r *reconciler) result {
 	out := result{err: r.watch(ctx)}
 	r.mu.Lock()
 	inUse := r.inUse
@@ -126,7 +126,7 @@ func (k *Keeper) reconcile(ctx context.Context, r *reconciler) result {
 	return out
 }
 
-func (k *Keeper) reconcileObjects(ctx context.Context, r *reconciler, caBundle []byte, desired desired) result {
+func (k *Controller) reconcileObjects(ctx context.Context, r *reconciler, caBundle []byte, desired desired) result {
 	var total result
 	var errs, waiting []error
 	for _, o := range k.all() {
@@ -155,7 +155,7 @@ func (k *Keeper) reconcileObjects(ctx context.Context, r *reconciler, caBundle [
 	return total
 }
 
-func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired) (outcome, error) {
+func (k *Controller) reconcileObject(ctx context.Context, o *object, desired desired) (outcome, error) {
 	observed, synced := o.observed()
 	if synced {
 		k.noteForeign(o, desired, observed)
@@ -209,7 +209,7 @@ func (k *Keeper) reconcileObject(ctx context.Context, o *object, desired desired
 }
 
 // report logs each reason for waiting once.
-func (k *Keeper) report(r *reconciler, waiting error) {
+func (k *Controller) report(r *reconciler, waiting error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reported != waiting.Error() {

@@ -46,7 +46,7 @@ func (i readInformer) GetStore() cache.Store {
 	return i.store
 }
 
-// The keeper does not overwrite a policy that reads another kind of parameter, before or after
+// The controller does not overwrite a policy that reads another kind of parameter, before or after
 // observing it. It deletes the policy, and the webhook fails closed until the next one is
 // in force.
 func TestAPolicyThatReadsAnotherKindOfParameterGoesFirst(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAPolicyThatReadsAnotherKindOfParameterGoesFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k, err := NewKeeper(Options{
+			k, err := NewController(Options{
 				Config: Config{Name: "hooks", Endpoint: Endpoint{URL: "https://127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler),
 				Client: fake.NewClientset().AdmissionregistrationV1(), CABundle: noCABundle,
 				Webhooks: func() []admission.Webhook { return []admission.Webhook{w.Defaulted()} },

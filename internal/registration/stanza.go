@@ -78,7 +78,7 @@ func (s *stanza) reconcile(ctx context.Context, all desired, observed metav1.Obj
 	}
 	same := s.done && bytes.Equal(data, s.data) && s.uid == string(observed.GetUID())
 	if same && !full {
-		if out, done := s.settled(observed, repair, func() error { return s.drift(all, observed) }); done {
+		if out, done := s.upToDate(observed, repair, func() error { return s.drift(all, observed) }); done {
 			return out, nil
 		}
 	}
@@ -127,13 +127,13 @@ func (s *stanza) put(ctx context.Context, desired *apiextensionsac.CustomResourc
 }
 
 // conversionTarget is the target of the conversion stanzas.
-func (k *Keeper) conversionTarget(caBundle []byte) target {
+func (k *Controller) conversionTarget(caBundle []byte) target {
 	stanzas, err := buildConversions(k.options.Config, k.options.Conversions(), caBundle)
 	return target{desired: desired{conversions: stanzas}, err: err}
 }
 
 // watchDefinitions watches the definitions to convert, and stops all other watches.
-func (k *Keeper) watchDefinitions(ctx context.Context) error {
+func (k *Controller) watchDefinitions(ctx context.Context) error {
 	conversions := k.options.Conversions()
 	k.conversions.mu.Lock()
 	k.conversions.inUse = len(conversions) > 0

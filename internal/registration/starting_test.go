@@ -25,7 +25,7 @@ func TestAStartIsNoWarning(t *testing.T) {
 		var log bytes.Buffer
 		var why atomic.Value
 		why.Store("poddefaults were not read yet")
-		k, err := NewKeeper(Options{
+		k, err := NewController(Options{
 			Config: Config{Name: "a", Endpoint: Endpoint{URL: "https://127.0.0.1"}}, Client: fake.NewClientset().AdmissionregistrationV1(),
 			Webhooks: func() []admission.Webhook { return nil }, Leading: func() bool { return true },
 			CABundle: func() ([]byte, error) { return nil, errors.New(why.Load().(string)) },

@@ -55,10 +55,10 @@ func (o RemoveOptions) dryRun() []string {
 	return nil
 }
 
-// RemoveConfigurations removes what a [Keeper] of that name wrote: the policy of a backstop
+// RemoveConfigurations removes what a [Controller] of that name wrote: the policy of a backstop
 // and its binding, the webhooks that the field manager owns and, if no other webhooks
 // remain, the object. Objects without [ManagedByLabel], or without fields of the field
-// manager, are left. A running Keeper writes everything again.
+// manager, are left. A running Controller writes everything again.
 //
 // On error, the removals are those done before it.
 func RemoveConfigurations(ctx context.Context, client admissionregistrationclient.AdmissionregistrationV1Interface, o RemoveOptions) ([]Removal, error) {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Keeper reconciles webhook configurations and the conversion stanzas of
+// Controller reconciles webhook configurations and the conversion stanzas of
 // CustomResourceDefinitions: when definitions or the CA bundle change, when other clients
 // edit or delete the objects, and periodically. Fields of other managers are preserved.
 // Configurations without webhooks are deleted if they have [ManagedByLabel] and nothing of
@@ -38,11 +38,11 @@ import (
 // changing them, repairs back off up to 5 minutes, and an event, a metric and the log
 // report it.
 //
-// Replicas with equal definitions and CA bundles may each run a Keeper, since they write
+// Replicas with equal definitions and CA bundles may each run a Controller, since they write
 // the same objects. Replicas that differ, as during an upgrade, would slowly revert each
-// other, so let only a leader write ([Options.Leading]). Nothing is removed when a Keeper
+// other, so let only a leader write ([Options.Leading]). Nothing is removed when a Controller
 // stops, because other replicas may still serve the webhooks.
-type Keeper struct {
+type Controller struct {
 	options Options
 	metrics *metrics
 	limiter *rate.Limiter
@@ -59,12 +59,12 @@ type Keeper struct {
 	objects []*object
 }
 
-// NewKeeper reports all problems of options. It does not call Webhooks, CABundle or the API server.
-func NewKeeper(options Options) (*Keeper, error) {
+// NewController reports all problems of options. It does not call Webhooks, CABundle or the API server.
+func NewController(options Options) (*Controller, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("registration options: %w", err)
 	}
-	k := &Keeper{options: options, limiter: rate.NewLimiter(writesPerSecond, writesBurst), notify: make(chan struct{}, 1)}
+	k := &Controller{options: options, limiter: rate.NewLimiter(writesPerSecond, writesBurst), notify: make(chan struct{}, 1)}
 	k.foreign.byKind, k.foreign.told = map[string]string{}, map[string]toldTerms{}
 	k.policies = newReconciler("the policy of the backstop and its binding", noCABundle, k.policyTarget)
 	k.configurations = newReconciler("webhook configurations", options.CABundle, k.configurationTarget)
@@ -84,31 +84,31 @@ func noCABundle() ([]byte, error) { return nil, nil }
 
 // Notify signals that the result of Webhooks or CABundle has changed. It does not block and
 // may be called at any time, by any goroutine.
-func (k *Keeper) Notify() { signal(k.notify) }
+func (k *Controller) Notify() { signal(k.notify) }
 
 // Registered returns nil once the configurations and the conversion stanzas exist with the
-// current CA bundle, written by this Keeper or by the leader, and it may write them; otherwise
+// current CA bundle, written by this Controller or by the leader, and it may write them; otherwise
 // the reason. It is fast and does not call the API server.
 //
 // It is a status, not a gate: a server that is not registered yet may be called because of
 // an earlier registration or that of another replica.
-func (k *Keeper) Registered() error {
+func (k *Controller) Registered() error {
 	return errors.Join(k.configurations.registered(), k.conversions.registered())
 }
 
-// Refused returns an error if the API server rejects an object of this Keeper as invalid, or
+// Refused returns an error if the API server rejects an object of this Controller as invalid, or
 // does not let it read or write it, and never accepted it: then no webhook of that
 // configuration is called, unless an earlier version of it exists. Missing rights are no
 // error while an object in the cluster has the current CA bundle, because then the API server
 // calls this server anyway. It is fast and does not call the API server.
-func (k *Keeper) Refused() error {
+func (k *Controller) Refused() error {
 	return errors.Join(k.refusal(k.configurations), k.refusal(k.conversions))
 }
 
-// Forbidden returns an error if the API server did not let this Keeper write an object the
+// Forbidden returns an error if the API server did not let this Controller write an object the
 // last time it tried: what is in the cluster stays as it is until it has the rights. It is
 // fast and does not call the API server.
-func (k *Keeper) Forbidden() error {
+func (k *Controller) Forbidden() error {
 	var errs []error
 	for _, r := range []*reconciler{k.configurations, k.conversions} {
 		r.mu.Lock()
@@ -122,7 +122,7 @@ func (k *Keeper) Forbidden() error {
 // in our webhooks of the live configurations, and those in the conversion stanzas of the
 // definitions. It does not call the API server. It returns an error until all objects have
 // been observed.
-func (k *Keeper) Published() ([][]byte, error) {
+func (k *Controller) Published() ([][]byte, error) {
 	names := namesOf(k.options.Webhooks())
 	expected := map[string]bool{mutatingKind: true, validatingKind: true}
 	if k.options.Conversions != nil {
@@ -150,7 +150,7 @@ func (k *Keeper) Published() ([][]byte, error) {
 
 // Run reconciles the configurations until ctx ends, and then returns nil. Failures are
 // logged, counted and retried. It must be called only once.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer k.watches.Wait()
 	defer cancel()
@@ -194,7 +194,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // process reconciles, and queues the reconciler for the next time.
-func (k *Keeper) process(ctx context.Context, r *reconciler) {
+func (k *Controller) process(ctx context.Context, r *reconciler) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -221,7 +221,7 @@ func (k *Keeper) process(ctx context.Context, r *reconciler) {
 	}
 }
 
-func (k *Keeper) nextRecheck() time.Time {
+func (k *Controller) nextRecheck() time.Time {
 	return time.Now().Add(k.options.Recheck + rand.N(k.options.Recheck/5+1))
 }
 

@@ -35,10 +35,10 @@ import (
 // patience limits how long a test waits for an event. The test continues as soon as it happens.
 const patience = 30 * time.Second
 
-// TestKeeperOnARealAPIServer runs all tests against one real API server. Each test has its own
+// TestRegistrationOnARealAPIServer runs all tests against one real API server. Each test has its own
 // objects. No other package shares the API server: the webhooks cover pods in all namespaces
 // and do not answer.
-func TestKeeperOnARealAPIServer(t *testing.T) {
+func TestRegistrationOnARealAPIServer(t *testing.T) {
 	config := sallyporttest.StartAPIServer(t)
 	t.Run("what was registered is uninstalled", func(t *testing.T) { testUninstall(t, config) })
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -70,7 +70,7 @@ func testCreates(t *testing.T, config *rest.Config) {
 	both := []admission.Webhook{webhook(admission.TypeMutating, "a.creates.example.com"), webhook(admission.TypeValidating, "b.creates.example.com")}
 	both[0].MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "not-mirror", Expression: "!('x' in object.metadata)"}}
 
-	k := newKeeper(t, config, "creates-url", both)
+	k := newController(t, config, "creates-url", both)
 	k.start()
 	k.registered()
 	mutating, validating := k.mutating(), k.validating()
@@ -92,7 +92,7 @@ func testCreates(t *testing.T, config *rest.Config) {
 		}
 	}
 
-	k = newKeeper(t, config, "creates-service", both)
+	k = newController(t, config, "creates-service", both)
 	k.options.Config.Endpoint = registration.Endpoint{Service: &registration.Service{Namespace: "system", Name: "webhooks", Port: 8443}}
 	k.start()
 	k.registered()
@@ -114,7 +114,7 @@ func testCreates(t *testing.T, config *rest.Config) {
 }
 
 func testForeignFields(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "foreign", []admission.Webhook{webhook(admission.TypeMutating, "a.foreign.example.com")})
+	k := newController(t, config, "foreign", []admission.Webhook{webhook(admission.TypeMutating, "a.foreign.example.com")})
 	k.options.Recheck = 10 * time.Millisecond // to apply repeatedly
 	k.start()
 	k.registered()
@@ -137,7 +137,7 @@ func testForeignFields(t *testing.T, config *rest.Config) {
 }
 
 func testDrift(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "drift", []admission.Webhook{
+	k := newController(t, config, "drift", []admission.Webhook{
 		webhook(admission.TypeMutating, "a.drift.example.com"), webhook(admission.TypeValidating, "b.drift.example.com"),
 	})
 	k.start()
@@ -167,7 +167,7 @@ func testDrift(t *testing.T, config *rest.Config) {
 }
 
 func testOrder(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "order", []admission.Webhook{
+	k := newController(t, config, "order", []admission.Webhook{
 		webhook(admission.TypeMutating, "b.order.example.com"), webhook(admission.TypeMutating, "a.order.example.com"),
 	})
 	k.start()
@@ -186,7 +186,7 @@ func testOrder(t *testing.T, config *rest.Config) {
 
 func testDefinitions(t *testing.T, config *rest.Config) {
 	first, second := webhook(admission.TypeMutating, "a.definitions.example.com"), webhook(admission.TypeMutating, "b.definitions.example.com")
-	k := newKeeper(t, config, "definitions", []admission.Webhook{first, second})
+	k := newController(t, config, "definitions", []admission.Webhook{first, second})
 	k.start()
 	k.registered()
 
@@ -208,12 +208,12 @@ func testDefinitions(t *testing.T, config *rest.Config) {
 }
 
 func testLeftOvers(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "left-overs", []admission.Webhook{webhook(admission.TypeMutating, "a.left-overs.example.com")})
+	k := newController(t, config, "left-overs", []admission.Webhook{webhook(admission.TypeMutating, "a.left-overs.example.com")})
 	k.start()
 	k.registered()
 	k.stop()
 	if k.gone() {
-		t.Fatal("the end of a keeper removes its configurations")
+		t.Fatal("the end of a controller removes its configurations")
 	}
 	k.define()
 	k.start()
@@ -221,7 +221,7 @@ func testLeftOvers(t *testing.T, config *rest.Config) {
 }
 
 func testKeepsOthers(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "keeps", nil)
+	k := newController(t, config, "keeps", nil)
 	theirs := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "keeps"}}
 	if _, err := k.client.MutatingWebhookConfigurations().Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -241,11 +241,11 @@ func testKeepsOthers(t *testing.T, config *rest.Config) {
 }
 
 func testBundle(t *testing.T, config *rest.Config) {
-	k := newKeeper(t, config, "bundle", []admission.Webhook{webhook(admission.TypeMutating, "a.bundle.example.com")})
+	k := newController(t, config, "bundle", []admission.Webhook{webhook(admission.TypeMutating, "a.bundle.example.com")})
 	k.setBundle(nil, errors.New("no authority yet"))
 	k.start()
 	k.eventually("the missing bundle is logged", func() bool { return strings.Contains(k.log.String(), "no authority yet") })
-	if err := k.keeper.Registered(); err == nil || !strings.Contains(err.Error(), "no authority yet") {
+	if err := k.controller.Registered(); err == nil || !strings.Contains(err.Error(), "no authority yet") {
 		t.Errorf("registered without a CA bundle: %v", err)
 	}
 	if !k.gone() {
@@ -254,21 +254,21 @@ func testBundle(t *testing.T, config *rest.Config) {
 
 	first := authority(t, "first")
 	k.setBundle(first, nil)
-	if err := k.keeper.Registered(); err == nil {
+	if err := k.controller.Registered(); err == nil {
 		t.Error("registered before it was written")
 	}
-	k.keeper.Notify()
+	k.controller.Notify()
 	k.registered()
 
 	second := append(authority(t, "second"), first...)
 	k.setBundle(second, nil)
-	if err := k.keeper.Registered(); err == nil || !strings.Contains(err.Error(), "older CA bundle") {
+	if err := k.controller.Registered(); err == nil || !strings.Contains(err.Error(), "older CA bundle") {
 		t.Errorf("registered with an older CA bundle: %v", err)
 	}
 	if value := k.metric("sallyport_registration_registered"); value != 0 {
 		t.Errorf("sallyport_registration_registered is %v", value)
 	}
-	k.keeper.Notify()
+	k.controller.Notify()
 	k.registered()
 	if !bytes.Equal(k.mutating().Webhooks[0].ClientConfig.CABundle, second) {
 		t.Error("another CA bundle")
@@ -278,32 +278,32 @@ func testBundle(t *testing.T, config *rest.Config) {
 	}
 
 	k.setBundle(nil, nil) // another manager owns it now, for example an injector
-	k.keeper.Notify()
+	k.controller.Notify()
 	k.eventually("the field is left to others", func() bool { return len(k.mutating().Webhooks[0].ClientConfig.CABundle) == 0 })
 }
 
 func testRefused(t *testing.T, config *rest.Config) {
 	bad := webhook(admission.TypeMutating, "a.refused.example.com")
 	bad.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "broken", Expression: "object.("}}
-	k := newKeeper(t, config, "refused", []admission.Webhook{bad})
+	k := newController(t, config, "refused", []admission.Webhook{bad})
 	k.start()
 	k.eventually("the refusal is the status", func() bool {
-		err := k.keeper.Registered()
+		err := k.controller.Registered()
 		return err != nil && strings.Contains(err.Error(), "matchConditions")
 	})
-	if err := k.keeper.Refused(); err == nil || !strings.Contains(err.Error(), "the API server refuses the webhook configurations") {
+	if err := k.controller.Refused(); err == nil || !strings.Contains(err.Error(), "the API server refuses the webhook configurations") {
 		t.Errorf("refused: %v", err)
 	}
 	k.define(webhook(admission.TypeMutating, "a.refused.example.com"))
 	k.registered()
-	if err := k.keeper.Refused(); err != nil {
+	if err := k.controller.Refused(); err != nil {
 		t.Errorf("refused after the first success: %v", err)
 	}
 	refusals := func() int { return strings.Count(k.log.String(), "is invalid") }
 	before := refusals()
 	k.define(bad)
 	k.eventually("another refusal is logged", func() bool { return refusals() > before })
-	if err := k.keeper.Refused(); err != nil {
+	if err := k.controller.Refused(); err != nil {
 		t.Errorf("refused while an earlier version is there: %v", err)
 	}
 
@@ -331,12 +331,12 @@ func testRights(t *testing.T, config *rest.Config) {
 	if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "rights"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "rights"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "keeper"}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "controller"}},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	limited := rest.CopyConfig(config)
-	limited.Impersonate.UserName = "keeper"
+	limited.Impersonate.UserName = "controller"
 
 	k := newConverter(t, limited, "rights", "cogs")
 	k.define(webhook(admission.TypeMutating, "a.rights.example.com"))
@@ -361,15 +361,15 @@ func testRights(t *testing.T, config *rest.Config) {
 	}
 }
 
-// harness is a keeper under test with its inputs.
+// harness is a controller under test with its inputs.
 type harness struct {
-	t        *testing.T
-	options  registration.Options
-	keeper   *registration.Keeper
-	client   admissionregistrationclient.AdmissionregistrationV1Interface
-	registry *prometheus.Registry
-	log      *buffer
-	stop     func()
+	t          *testing.T
+	options    registration.Options
+	controller *registration.Controller
+	client     admissionregistrationclient.AdmissionregistrationV1Interface
+	registry   *prometheus.Registry
+	log        *buffer
+	stop       func()
 
 	mu       sync.Mutex
 	webhooks []admission.Webhook
@@ -377,7 +377,7 @@ type harness struct {
 	caErr    error
 }
 
-func newKeeper(t *testing.T, config *rest.Config, name string, webhooks []admission.Webhook) *harness {
+func newController(t *testing.T, config *rest.Config, name string, webhooks []admission.Webhook) *harness {
 	t.Helper()
 	k := &harness{t: t, webhooks: webhooks, ca: authority(t, name), log: &buffer{}}
 	client := kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1()
@@ -400,23 +400,23 @@ func newKeeper(t *testing.T, config *rest.Config, name string, webhooks []admiss
 	return k
 }
 
-// start runs a keeper until stop, or the end of the test.
+// start runs a controller until stop, or the end of the test.
 func (k *harness) start() {
 	k.t.Helper()
 	k.registry = prometheus.NewRegistry()
 	k.options.Registry = k.registry
-	keeper, err := registration.NewKeeper(k.options)
+	controller, err := registration.NewController(k.options)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.keeper = keeper
+	k.controller = controller
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- keeper.Run(ctx) }()
+	go func() { ended <- controller.Run(ctx) }()
 	k.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			k.t.Errorf("the keeper ended with %v", err)
+			k.t.Errorf("the controller ended with %v", err)
 		}
 	})
 	k.t.Cleanup(k.stop)
@@ -424,7 +424,7 @@ func (k *harness) start() {
 
 func (k *harness) registered() {
 	k.t.Helper()
-	k.eventually("registered", func() bool { return k.keeper.Registered() == nil })
+	k.eventually("registered", func() bool { return k.controller.Registered() == nil })
 }
 
 func (k *harness) eventually(what string, ok func() bool) {
@@ -432,7 +432,7 @@ func (k *harness) eventually(what string, ok func() bool) {
 	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			k.t.Fatalf("never: %s; status: %v; log:\n%s", what, k.keeper.Registered(), k.log)
+			k.t.Fatalf("never: %s; status: %v; log:\n%s", what, k.controller.Registered(), k.log)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -442,8 +442,8 @@ func (k *harness) define(webhooks ...admission.Webhook) {
 	k.mu.Lock()
 	k.webhooks = webhooks
 	k.mu.Unlock()
-	if k.keeper != nil {
-		k.keeper.Notify()
+	if k.controller != nil {
+		k.controller.Notify()
 	}
 }
 
@@ -541,15 +541,15 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// A keeper that cannot reach the API server keeps retrying, and stops without leaking a
+// A controller that cannot reach the API server keeps retrying, and stops without leaking a
 // goroutine.
-func TestKeeperEndsCleanlyWhileTheAPIServerIsAway(t *testing.T) {
+func TestControllerEndsCleanlyWhileTheAPIServerIsAway(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	k := newKeeper(t, &rest.Config{Host: fmt.Sprint("http://127.0.0.1:", freeport.For(t))}, "away",
+	k := newController(t, &rest.Config{Host: fmt.Sprint("http://127.0.0.1:", freeport.For(t))}, "away",
 		[]admission.Webhook{webhook(admission.TypeMutating, "a.away.example.com")})
 	k.start()
 	k.eventually("the failure is the status", func() bool {
-		err := k.keeper.Registered()
+		err := k.controller.Registered()
 		return err != nil && strings.Contains(err.Error(), "connection refused")
 	})
 	k.stop()
