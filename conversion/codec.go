@@ -41,8 +41,8 @@ func (c *codec) new() runtime.Object { return reflect.New(c.elem).Interface().(r
 // read decodes an object without managed fields: they are large, and a converter must not
 // change them. It reads labels and annotations separately. That is faster, and the originals
 // show whether the converter changed them.
-func (c *codec) read(in *rawobject.Object) (object runtime.Object, came given, err error) {
-	came, plain := readGiven(in)
+func (c *codec) read(in *rawobject.Object) (object runtime.Object, original given, err error) {
+	original, plain := readGiven(in)
 	left := []rawobject.Span{in.At.ManagedFields, in.At.Labels, in.At.Annotations}
 	if !plain {
 		left = left[:1] // the decoder reports the problem
@@ -54,14 +54,14 @@ func (c *codec) read(in *rawobject.Object) (object runtime.Object, came given, e
 	object = value.(runtime.Object)
 	if plain {
 		meta := object.(metav1.ObjectMetaAccessor).GetObjectMeta()
-		if came.labels != nil {
-			meta.SetLabels(mapOf(came.labels))
+		if original.labels != nil {
+			meta.SetLabels(mapOf(original.labels))
 		}
-		if came.annotations != nil {
-			meta.SetAnnotations(mapOf(came.annotations))
+		if original.annotations != nil {
+			meta.SetAnnotations(mapOf(original.annotations))
 		}
 	}
-	return object, came, nil
+	return object, original, nil
 }
 
 // buffers are the buffers of one conversion.
@@ -99,7 +99,7 @@ func without(in *rawobject.Object, parts ...rawobject.Span) []byte {
 
 // appendObject appends the result of a conversion: the object that the converter returned, with
 // the metadata of the original. It clears the metadata of object.
-func (c *codec) appendObject(dst []byte, in *rawobject.Object, came given, object runtime.Object, kind schema.GroupKind, version string) ([]byte, error) {
+func (c *codec) appendObject(dst []byte, in *rawobject.Object, original given, object runtime.Object, kind schema.GroupKind, version string) ([]byte, error) {
 	meta := object.(metav1.ObjectMetaAccessor).GetObjectMeta()
 	if err := checkIdentity(in, meta); err != nil {
 		return dst, err
@@ -108,7 +108,7 @@ func (c *codec) appendObject(dst []byte, in *rawobject.Object, came given, objec
 	if err != nil {
 		return dst, err
 	}
-	if dst, err = appendMetadata(append(dst, `,"metadata":`...), in, came, meta.GetLabels(), meta.GetAnnotations()); err != nil {
+	if dst, err = appendMetadata(append(dst, `,"metadata":`...), in, original, meta.GetLabels(), meta.GetAnnotations()); err != nil {
 		return dst, err
 	}
 	if plain, ok := meta.(*metav1.ObjectMeta); ok {

@@ -13,11 +13,11 @@ type given struct{ labels, annotations []pair }
 type pair struct{ key, value string }
 
 // readGiven reads labels and annotations. plain is false if they are not maps of strings.
-func readGiven(in *rawobject.Object) (came given, plain bool) {
+func readGiven(in *rawobject.Object) (original given, plain bool) {
 	for _, part := range []struct {
 		at rawobject.Span
 		to *[]pair
-	}{{in.At.Labels, &came.labels}, {in.At.Annotations, &came.annotations}} {
+	}{{in.At.Labels, &original.labels}, {in.At.Annotations, &original.annotations}} {
 		if part.at.Empty() {
 			continue
 		}
@@ -25,7 +25,7 @@ func readGiven(in *rawobject.Object) (came given, plain bool) {
 			return given{}, false
 		}
 	}
-	return came, true
+	return original, true
 }
 
 // readPairs reads an object of strings from valid JSON.
@@ -51,11 +51,11 @@ func mapOf(pairs []pair) map[string]string {
 }
 
 // unchanged reports whether a converter left a map unchanged.
-func unchanged(came []pair, now map[string]string) bool {
-	if len(came) != len(now) {
+func unchanged(original []pair, now map[string]string) bool {
+	if len(original) != len(now) {
 		return false
 	}
-	for _, p := range came {
+	for _, p := range original {
 		if value, ok := now[p.key]; !ok || value != p.value {
 			return false
 		}

@@ -37,9 +37,9 @@ func checkIdentity(in *rawobject.Object, out metav1.Object) error {
 }
 
 // appendMetadata appends the original metadata with new labels and annotations. The value of
-// came may be empty.
-func appendMetadata(dst []byte, in *rawobject.Object, came given, labels, annotations map[string]string) ([]byte, error) {
-	if unchanged(came.labels, labels) && unchanged(came.annotations, annotations) {
+// original may be empty.
+func appendMetadata(dst []byte, in *rawobject.Object, original given, labels, annotations map[string]string) ([]byte, error) {
+	if unchanged(original.labels, labels) && unchanged(original.annotations, annotations) {
 		if (len(labels) > 0 || in.At.Labels.Empty()) && (len(annotations) > 0 || in.At.Annotations.Empty()) {
 			return append(dst, in.At.Metadata.Of(in.Raw)...), nil
 		}

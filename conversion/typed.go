@@ -222,7 +222,7 @@ func (t *typed) empty(version int) runtime.Object {
 }
 
 func (t *typed) convert(ctx context.Context, dst []byte, in *rawobject.Object, from, to int) ([]byte, error) {
-	src, came, err := t.codecs[from].read(in)
+	src, original, err := t.codecs[from].read(in)
 	if err != nil {
 		return dst, err
 	}
@@ -230,7 +230,7 @@ func (t *typed) convert(ctx context.Context, dst []byte, in *rawobject.Object, f
 	if err := t.fill(ctx, src, out, from, to); err != nil {
 		return dst, err
 	}
-	return t.codecs[to].appendObject(dst, in, came, out, t.kind, t.versions[to])
+	return t.codecs[to].appendObject(dst, in, original, out, t.kind, t.versions[to])
 }
 
 func (t *typed) fill(ctx context.Context, src, out runtime.Object, from, to int) error {

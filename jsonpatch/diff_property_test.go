@@ -506,7 +506,7 @@ func (c *changer) changeMap(p *plan, v reflect.Value, members map[string]any) an
 // type has names. Otherwise it either adds, removes or moves elements, or edits one.
 func (c *changer) changeList(p *plan, key string, v reflect.Value, document any) any {
 	values, _ := document.([]any)
-	elem, _, _ := settle(p.elem, reflect.Zero(p.elem.typ))
+	elem, _, _ := indirect(p.elem, reflect.Zero(p.elem.typ))
 	if elem == nil {
 		elem = p.elem.elem
 	}

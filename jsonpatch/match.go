@@ -195,7 +195,7 @@ func (m *matching) named(list reflect.Value, key string, strict bool) ([]string,
 
 // nameOf returns the string or integer that an element has under name.
 func nameOf(p *plan, v reflect.Value, name string) (string, bool) {
-	p, v, ok := settle(p, v)
+	p, v, ok := indirect(p, v)
 	if !ok {
 		return "", false
 	}
@@ -209,7 +209,7 @@ func nameOf(p *plan, v reflect.Value, name string) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		if p, v, ok = settle(f.plan, member); !ok {
+		if p, v, ok = indirect(f.plan, member); !ok {
 			return "", false
 		}
 	case p.kind == mapping && v.Type().Key().Kind() == reflect.String:
@@ -217,7 +217,7 @@ func nameOf(p *plan, v reflect.Value, name string) (string, bool) {
 		if !member.IsValid() {
 			return "", false
 		}
-		if p, v, ok = settle(p.elem, member); !ok {
+		if p, v, ok = indirect(p.elem, member); !ok {
 			return "", false
 		}
 	default:
@@ -236,8 +236,8 @@ func nameOf(p *plan, v reflect.Value, name string) (string, bool) {
 	return "", false
 }
 
-// settle follows pointers and interfaces to the value. It reports false if one is nil.
-func settle(p *plan, v reflect.Value) (_ *plan, _ reflect.Value, ok bool) {
+// indirect follows pointers and interfaces to the value. It reports false if one is nil.
+func indirect(p *plan, v reflect.Value) (_ *plan, _ reflect.Value, ok bool) {
 	for p.kind == pointer || p.kind == dynamic {
 		if v.IsNil() {
 			return nil, v, false
@@ -338,18 +338,18 @@ func (d *differ) alike(m *matching, olds, news []int, match []int) {
 
 // composed reports whether a value has members.
 func composed(p *plan, v reflect.Value) bool {
-	p, _, ok := settle(p, v)
+	p, _, ok := indirect(p, v)
 	return ok && (p.kind == object || p.kind == mapping)
 }
 
 // likeness returns the number of members that two values have in common, or 0 if more
 // differ.
 func (d *differ) likeness(p *plan, before, after reflect.Value) int {
-	x, before, ok := settle(p, before)
+	x, before, ok := indirect(p, before)
 	if !ok {
 		return 0
 	}
-	y, after, ok := settle(p, after)
+	y, after, ok := indirect(p, after)
 	if !ok || x.typ != y.typ {
 		return 0
 	}

@@ -37,7 +37,7 @@ func (a *Authority) keepRotating(ctx context.Context) {
 func (a *Authority) untilLook() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.state != nil && a.state.phase == PhaseSteady && a.state.requested.IsZero() && a.stuck == nil {
+	if a.state != nil && a.state.phase == PhaseSteady && a.state.requested.IsZero() && a.rotationErr == nil {
 		return time.Minute
 	}
 	return lookAgain
@@ -94,11 +94,11 @@ func (a *Authority) tell(waitsFor string, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err != nil && (a.stuck == nil || a.stuck.Error() != err.Error()) {
+	if err != nil && (a.rotationErr == nil || a.rotationErr.Error() != err.Error()) {
 		a.log.Error("certificate authority cannot be rotated", slog.Any("error", err))
 	}
 	if waitsFor != "" && waitsFor != a.waitsFor {
 		a.log.Info("rotation of the certificate authority", slog.String("phase", string(a.state.phase)), slog.String("waitsFor", waitsFor))
 	}
-	a.stuck, a.waitsFor = err, waitsFor
+	a.rotationErr, a.waitsFor = err, waitsFor
 }

@@ -145,9 +145,9 @@ type Authority struct {
 	retainedUntil time.Time
 	// renewAt is when the certificate is due for renewal.
 	renewAt time.Time
-	// stuck is why a rotation could not advance, waitsFor what it waits for.
-	stuck    error
-	waitsFor string
+	// rotationErr is why a rotation could not advance, waitsFor what it waits for.
+	rotationErr error
+	waitsFor    string
 }
 
 // NewAuthority returns an authority that has not read its Secret yet. The error reports all

@@ -57,7 +57,7 @@ func newAuthorityMetrics(a *Authority) (*authorityMetrics, error) {
 		gauge("sallyport_certificate_held", "1 if a certificate of the signing authority is not served because clients would reject it, else 0.",
 			read(func() float64 { return one(a.held != nil) })),
 		gauge("sallyport_certificate_rotation_problem", "1 if the last attempt to continue a rotation failed, else 0.",
-			read(func() float64 { return one(a.stuck != nil) })),
+			read(func() float64 { return one(a.rotationErr != nil) })),
 	}
 	for _, phase := range phases {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{

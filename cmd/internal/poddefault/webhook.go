@@ -285,11 +285,11 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 	}
 	md.Complete()
 	f := merge.Folding{Raw: raw, LeftAlone: &h.leftAlone}
-	m, err := f.Settle(md, &b, chosen)
+	m, err := f.Resolve(md, &b, chosen)
 	if added := m.AddedLabels(); err == nil && (len(added) > 0 || s.Discounted) {
 		var more []*plan.Plan
 		if chosen, more, err = s.ByStored(source, chosen, added); err == nil && len(more) > 0 {
-			if m, err = f.Settle(md, &b, chosen); err == nil {
+			if m, err = f.Resolve(md, &b, chosen); err == nil {
 				chosen, err = m.DenyFurther(&s, source, chosen)
 			}
 		}

@@ -238,7 +238,7 @@ func defaultOut(now time.Time) string {
 	return filepath.Join("bin", "bench-"+now.UTC().Format("20060102-150405")+".json")
 }
 
-// A progress tells the person who waits what is going on.
+// A progress prints what is being measured.
 type progress struct {
 	w     io.Writer
 	since time.Time

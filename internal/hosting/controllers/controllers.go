@@ -122,7 +122,7 @@ func (m *Manager) AddHealthzCheck(name string, check healthz.Checker) error {
 	if err := m.Manager.AddHealthzCheck(name, check); err != nil {
 		return err
 	}
-	m.live[name] = m.withheld(name, "/livez", check)
+	m.live[name] = m.logged(name, "/livez", check)
 	return nil
 }
 
@@ -131,16 +131,16 @@ func (m *Manager) AddReadyzCheck(name string, check healthz.Checker) error {
 	if err := m.Manager.AddReadyzCheck(name, check); err != nil {
 		return err
 	}
-	m.ready[name] = m.withheld(name, "/readyz", check)
+	m.ready[name] = m.logged(name, "/readyz", check)
 	return nil
 }
 
-// errWithheld is what probes show of a check of a controller, as those of a manager do:
+// errLogged is what probes show of a check of a controller, as those of a manager do:
 // what the check says may not be for everybody.
-var errWithheld = errors.New("failed, for a reason that is in the log")
+var errLogged = errors.New("failed, for a reason that is in the log")
 
-// withheld is the check, whose reasons are logged, each when it is a new one.
-func (m *Manager) withheld(name, path string, check healthz.Checker) healthz.Checker {
+// logged is the check, whose reasons are logged, each when it is a new one.
+func (m *Manager) logged(name, path string, check healthz.Checker) healthz.Checker {
 	var last atomic.Pointer[string]
 	return func(r *http.Request) error {
 		err := check(r)
@@ -152,7 +152,7 @@ func (m *Manager) withheld(name, path string, check healthz.Checker) healthz.Che
 		if before := last.Swap(&reason); before == nil || *before != reason {
 			m.GetLogger().Info("a check of a controller fails", "check", name, "path", path, "error", reason)
 		}
-		return errWithheld
+		return errLogged
 	}
 }
 

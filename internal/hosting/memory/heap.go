@@ -18,10 +18,10 @@ import (
 // With this one it is a twentieth.
 const spareHeap = 32 << 20
 
-// settled are the times after its start at which a server returns memory of its start to the system: reading many
+// freeAfter are the times after its start at which a server returns memory of its start to the system: reading many
 // objects takes a while, and what the leader then does takes minutes. An idle server runs no garbage collection, so
 // the memory would stay allocated for long.
-var settled = []time.Duration{10 * time.Second, 30 * time.Second, 5 * time.Minute}
+var freeAfter = []time.Duration{10 * time.Second, 30 * time.Second, 5 * time.Minute}
 
 // Manage limits the memory of the process to its container's and spaces its garbage collections
 // for a webhook server, until stop is called. GOMEMLIMIT and GOGC take precedence.
@@ -38,9 +38,9 @@ func Manage() (stop func()) {
 // tuneHeap sets the percentage after every collection, before the heap grows again. Otherwise a
 // cache that fills within a second would be collected at the rate for an empty one.
 func tuneHeap(ctx context.Context) {
-	for _, after := range settled {
-		settle := time.AfterFunc(after, debug.FreeOSMemory)
-		context.AfterFunc(ctx, func() { settle.Stop() })
+	for _, after := range freeAfter {
+		timer := time.AfterFunc(after, debug.FreeOSMemory)
+		context.AfterFunc(ctx, func() { timer.Stop() })
 	}
 	if os.Getenv("GOGC") != "" {
 		return

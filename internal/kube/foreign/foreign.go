@@ -98,7 +98,7 @@ func Record(webhooks []Webhook) string {
 }
 
 // Read returns the recorded terms by webhook. It returns false for a configuration that
-// does not record any: its terms may be anybody's.
+// does not record any: its terms may be from any client.
 func Read(annotations map[string]string) (map[string]Own, bool) {
 	var all map[string]Own
 	if json.Unmarshal([]byte(annotations[Annotation]), &all) != nil || all == nil {

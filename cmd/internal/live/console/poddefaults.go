@@ -157,7 +157,7 @@ func conflicting(s *carried.Survey) []int {
 	return slices.Compact(out)
 }
 
-// shortList joins at most most elements.
+// shortList joins a few elements.
 func shortList(list []string, most int) string {
 	if len(list) <= most {
 		return strings.Join(list, ", ")

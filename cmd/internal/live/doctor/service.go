@@ -140,7 +140,7 @@ func get(ctx context.Context, client *http.Client, url string) (int, []byte, err
 		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	const most = 16 << 20
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	const limit = 16 << 20
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
 	return resp.StatusCode, body, err
 }

@@ -188,8 +188,8 @@ func refused(status int, body []byte) error {
 	case http.StatusNotFound:
 		return errors.New("the server keeps no reviews in memory: set recording.recentReviews in its configuration, and restart it")
 	}
-	const most = 200
-	return fmt.Errorf("status %d: %s", status, bytes.TrimSpace(body[:min(len(body), most)]))
+	const limit = 200
+	return fmt.Errorf("status %d: %s", status, bytes.TrimSpace(body[:min(len(body), limit)]))
 }
 
 // parse splits an answer into its lines.

@@ -52,9 +52,9 @@ func (f *Forwarder) DialService(ctx context.Context, namespace, name string, por
 	if err == nil && !review.Status.Allowed {
 		return nil, fmt.Errorf("no permission to create pods/portforward in %s", namespace)
 	}
-	const most = 3 // pods to try
+	const limit = 3 // pods to try
 	var errs []error
-	for _, target := range targets[:min(most, len(targets))] {
+	for _, target := range targets[:min(limit, len(targets))] {
 		conn, err := f.DialPod(ctx, namespace, target.pod, target.port)
 		if err == nil {
 			return conn, nil
@@ -171,8 +171,8 @@ func openStreams(dialer httpstream.Dialer, port int32) (net.Conn, error) {
 	}
 	c := &forwardedConn{Stream: data, connection: connection, said: make(chan string, 1)}
 	go func() {
-		const most = 4 << 10
-		text, _ := io.ReadAll(io.LimitReader(problems, most))
+		const limit = 4 << 10
+		text, _ := io.ReadAll(io.LimitReader(problems, limit))
 		c.said <- strings.TrimSpace(string(text))
 	}()
 	return c, nil

@@ -59,7 +59,7 @@ func checkInjection(ctx context.Context, of *doctor.Installation, report *doctor
 
 // reportResults prints one line for each problem, and ok only if every result is known.
 func reportResults(report *doctor.Report, check string, results []proof.Result, total int) {
-	const most = 5
+	const limit = 5
 	counts := map[proof.Answer]int{}
 	firsts := map[proof.Answer]string{}
 	for _, r := range results {
@@ -67,12 +67,12 @@ func reportResults(report *doctor.Report, check string, results []proof.Result, 
 		if firsts[r.Answer] == "" {
 			firsts[r.Answer] = r.Object + ": " + r.Reason
 		}
-		if r.Answer == proof.Differs && counts[r.Answer] <= most {
+		if r.Answer == proof.Differs && counts[r.Answer] <= limit {
 			report.Fix(check, "see foreign-terms, guard and definitions above, the log of the server, and 'sallyport chain pods -n "+r.Namespace+"'",
 				"%s is not applied as foreseen in the namespace %s: %s", r.Object, r.Namespace, r.Reason)
 		}
 	}
-	if more := counts[proof.Differs] - most; more > 0 {
+	if more := counts[proof.Differs] - limit; more > 0 {
 		report.Fix(check, "see above", "%s more", cli.Count(more, "object is", "objects are"))
 	}
 	of := cli.Count(total, "PodDefault", "PodDefaults")

@@ -154,7 +154,7 @@ func (r *Run) evaluate(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	ctx = warning.WithWarningRecorder(ctx, e)
-	defer silence()()
+	defer discardPluginLogs()()
 	admit := func() error {
 		if err := mutatingPolicies(ctx, attributes); err != nil {
 			return err
@@ -306,9 +306,9 @@ func (e *evaluation) rightsUnknown(f func()) bool {
 	return e.asked
 }
 
-// silence discards what the API server's plugins log until the returned function is called: the result
+// discardPluginLogs discards what the API server's plugins log until the returned function is called: the result
 // says it.
-func silence() (restore func()) {
+func discardPluginLogs() (restore func()) {
 	state := klog.CaptureState()
 	klog.SetLogger(logr.Discard())
 	return state.Restore

@@ -45,7 +45,7 @@ func List(ctx context.Context, c *cluster.Cluster) (*Listing, error) {
 	report := lint.Run(inventory, options)
 	out := &Listing{Skipped: skippedLines(report.Skipped)}
 	expiry := objects.caExpiry()
-	told := make([]bool, len(report.Findings))
+	reported := make([]bool, len(report.Findings))
 	for _, link := range inventory.Chain(ctx, matcher.Request{}) {
 		listed := Listed{Link: link}
 		listed.Configuration, listed.Entry, _ = strings.Cut(link.Name, "/")
@@ -53,13 +53,13 @@ func List(ctx context.Context, c *cluster.Cluster) (*Listing, error) {
 		listed.CAExpires = expiry[kind+"/"+link.Name]
 		for i, f := range report.Findings {
 			if f.Object == kind+"/"+listed.Configuration && (f.Webhook == "" || f.Webhook == listed.Entry) {
-				listed.Findings, told[i] = append(listed.Findings, f), true
+				listed.Findings, reported[i] = append(listed.Findings, f), true
 			}
 		}
 		out.Links = append(out.Links, listed)
 	}
 	for i, f := range report.Findings {
-		if !told[i] {
+		if !reported[i] {
 			out.Findings = append(out.Findings, f)
 		}
 	}

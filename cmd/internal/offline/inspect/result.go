@@ -211,13 +211,13 @@ func where(f lint.Finding) string {
 
 // skippedLines lists what was not checked, one line for each reason.
 func skippedLines(skipped []lint.Skipped) []string {
-	const most = 3
+	const limit = 3
 	var lines []string
 	rules := map[string][]string{}
 	for _, s := range skipped {
 		line := cli.OneLine(s.Reason)
-		if n := len(s.Objects); n > most {
-			line += fmt.Sprintf(" (%s and %d more)", strings.Join(s.Objects[:most], ", "), n-most)
+		if n := len(s.Objects); n > limit {
+			line += fmt.Sprintf(" (%s and %d more)", strings.Join(s.Objects[:limit], ", "), n-limit)
 		} else if n > 0 {
 			line += " (" + strings.Join(s.Objects, ", ") + ")"
 		}
@@ -230,8 +230,8 @@ func skippedLines(skipped []lint.Skipped) []string {
 	}
 	for i, line := range lines {
 		of, more := slices.Compact(rules[line]), ""
-		if n := len(of); n > most+1 {
-			of, more = of[:most], fmt.Sprintf(" and %d more rules", n-most)
+		if n := len(of); n > limit+1 {
+			of, more = of[:limit], fmt.Sprintf(" and %d more rules", n-limit)
 		}
 		if len(of) > 0 {
 			lines[i] = strings.Join(of, ", ") + more + ": " + line

@@ -19,14 +19,14 @@ const (
 // account is the plugin ServiceAccount, for other pods than mirror pods.
 func (o *Objects) account(a *Answer, p Pod) {
 	const pointer = "/spec/serviceAccountName"
-	var told []string
+	var reported []string
 	p.both(func(pod *corev1.Pod) {
 		name := cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, defaultAccount)
 		account := o.accounts[[2]string{p.Namespace, name}]
-		if slices.Contains(told, name) {
+		if slices.Contains(reported, name) {
 			return
 		}
-		told = append(told, name)
+		reported = append(reported, name)
 		switch {
 		case account == nil && name == defaultAccount:
 			a.Open.add(openAccount, p.Namespace)

@@ -17,7 +17,7 @@ var systemClasses = map[string]int32{"system-cluster-critical": 2_000_000_000, "
 // priority is the plugin Priority.
 func (o *Objects) priority(a *Answer, p Pod) {
 	const by = "Priority"
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	p.both(func(pod *corev1.Pod) {
 		name := pod.Spec.PriorityClassName
 		value, preemption := int32(0), corev1.PreemptLowerPriority
@@ -38,8 +38,8 @@ func (o *Objects) priority(a *Answer, p Pod) {
 			a.deny(by, "no PriorityClass with name %s was found%s", name, p.setBy("/spec/priorityClassName"))
 			return
 		case name != "":
-			if !told[name] {
-				told[name] = true
+			if !reported[name] {
+				reported[name] = true
 				a.unknown("whether the PriorityClass %s exists%s: it is not in the files", name, p.setBy("/spec/priorityClassName"))
 			}
 			return
@@ -67,13 +67,13 @@ func (o *Objects) defaultClass() *schedulingv1.PriorityClass {
 // runtimeClass is the plugin RuntimeClass.
 func (o *Objects) runtimeClass(a *Answer, p Pod) {
 	const by = "RuntimeClass"
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	p.both(func(pod *corev1.Pod) {
 		var class *nodev1.RuntimeClass
 		if name := pod.Spec.RuntimeClassName; name != nil {
 			if class = o.runtimeClasses[*name]; class == nil {
-				if !told[*name] {
-					told[*name] = true
+				if !reported[*name] {
+					reported[*name] = true
 					a.unknown("whether the RuntimeClass %s exists%s: it is not in the files", *name, p.setBy("/spec/runtimeClassName"))
 				}
 				return

@@ -45,14 +45,14 @@ func NewExempt(authorizer Authorizer, maxExemption time.Duration) (admission.Web
 			Name: "spec-changes", Expression: "request.operation == 'CREATE' || object.spec != oldObject.spec",
 		}},
 		FailurePolicy: admissionregistrationv1.Fail,
-		Handler:       &exemptHandler{authorizer: authorizer, longest: maxExemption, now: time.Now},
+		Handler:       &exemptHandler{authorizer: authorizer, maxDuration: maxExemption, now: time.Now},
 	}, nil
 }
 
 type exemptHandler struct {
-	authorizer Authorizer
-	longest    time.Duration
-	now        func() time.Time
+	authorizer  Authorizer
+	maxDuration time.Duration
+	now         func() time.Time
 }
 
 // Handle implements [admission.Handler].
@@ -100,8 +100,8 @@ func (h *exemptHandler) limits(e *exempt.Exemption) string {
 	switch left := e.Until.Sub(h.now()); {
 	case left <= 0:
 		return "has passed: give a time in the future"
-	case left > h.longest:
-		return "is more than " + h.longest.String() + " from now, which is the server's maxExemption: give an earlier time"
+	case left > h.maxDuration:
+		return "is more than " + h.maxDuration.String() + " from now, which is the server's maxExemption: give an earlier time"
 	}
 	return ""
 }

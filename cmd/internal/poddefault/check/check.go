@@ -93,7 +93,7 @@ func (f *Finished) hostPorts(running []*podstate.Container) {
 	type taker struct {
 		container string
 		by        *plan.Plan
-		told      bool
+		reported  bool
 	}
 	takers := map[string]*taker{}
 	for _, t := range running {
@@ -109,8 +109,8 @@ func (f *Finished) hostPorts(running []*podstate.Container) {
 			key := protocol + "/" + string(plan.MemberText("hostIP")(port.Value)) + "/" + number
 			if first := takers[key]; first == nil {
 				takers[key] = &taker{t.Name, t.Since(port.Origin), false}
-			} else if !first.told {
-				first.told = first.by != nil || t.Since(port.Origin) != nil
+			} else if !first.reported {
+				first.reported = first.by != nil || t.Since(port.Origin) != nil
 				f.Refuse(first.by, t.Since(port.Origin), fmt.Sprintf("hostPort %s is taken by the containers %s and %s", number, first.container, t.Name))
 			}
 		}
@@ -189,15 +189,15 @@ func (f *Finished) escalation(t *podstate.Container) {
 // figures: for resources that cannot be overcommitted, the request equals the limit. At fault is the
 // object that set the later of the two.
 func (f *Finished) figures(t *podstate.Container) {
-	var told meta.NameSet
+	var reported meta.NameSet
 	for _, set := range t.Values {
-		if set.Tokens[0] != "resources" || set.There || !plan.Whole(set.Tokens[2]) || told.Has(set.Tokens[2]) {
+		if set.Tokens[0] != "resources" || set.There || !plan.Whole(set.Tokens[2]) || reported.Has(set.Tokens[2]) {
 			continue
 		}
 		request, requested := t.Quantity("requests", set.Tokens[2])
 		limit, limited := t.Quantity("limits", set.Tokens[2])
 		if requested && (!limited || request.Cmp(limit) != 0) {
-			told.Add(set.Tokens[2])
+			reported.Add(set.Tokens[2])
 			f.Refuse(t.SinceQuantity("requests", set.Tokens[2]), t.SinceQuantity("limits", set.Tokens[2]),
 				fmt.Sprintf("request and limit of %s of container %s are not the same", set.Tokens[2], t.Name))
 		}

@@ -38,13 +38,13 @@ func Both(a, b *plan.Plan) string {
 
 // Disagreement describes in a sentence or two that two objects conflict at these
 // places, found by [Overlap], what happens to pods that both select, and the remedy. It
-// names at most most places.
-func Disagreement(a, b *plan.Plan, places []string, most int) string {
+// names at most limit places.
+func Disagreement(a, b *plan.Plan, places []string, limit int) string {
 	if plan.InOrder(a, b) > 0 {
 		a, b = b, a
 	}
-	named := strings.Join(places[:min(most, len(places))], ", ")
-	if more := len(places) - most; more > 0 {
+	named := strings.Join(places[:min(limit, len(places))], ", ")
+	if more := len(places) - limit; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
 	text, remedy := BothSet(a, b, named), "Change one selector, or set spec.conflictPolicy of "+b.Name()

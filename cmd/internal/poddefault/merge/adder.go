@@ -62,7 +62,7 @@ func (ad *adder) applyTo(t *podstate.Container, c *plan.Plan) {
 		ad.add(&t.Env, c.Env, plan.EnvList, t)
 		ad.add(&t.EnvFrom, c.EnvFrom, plan.EnvFromList, t)
 		for i, mount := range c.VolumeMounts {
-			ad.warnOfSlash(t, mount, c.Twins[i])
+			ad.warnOfSlash(t, mount, c.TrailingSlash[i])
 		}
 		ad.add(&t.VolumeMounts, c.VolumeMounts, plan.MountList, t)
 		for i := range c.ContainerLists {
@@ -80,7 +80,7 @@ func (ad *adder) addField(t *podstate.Container, f *plan.FieldList) {
 	l := t.List(f)
 	for i, w := range f.Items {
 		if other := withdraws(t, f, w); other != nil {
-			ad.stuck(w.Origin, other.Origin, f.Kind.Name+" "+w.Key+" of container "+t.Name,
+			ad.resolveFixed(w.Origin, other.Origin, f.Kind.Name+" "+w.Key+" of container "+t.Name,
 				holder(other, "the pod")+opposes(f), nil)
 			continue
 		}
@@ -133,7 +133,7 @@ func (ad *adder) add(l *podstate.List, wanted []plan.Item, id string, t *podstat
 func (ad *adder) addContainers(to, beside *podstate.List, wanted []plan.Item, id string) {
 	for i, w := range wanted {
 		if other, _ := beside.Find(w.Key); other != nil {
-			ad.stuck(w.Origin, other.Origin, "container "+w.Key, "it has the name of "+
+			ad.resolveFixed(w.Origin, other.Origin, "container "+w.Key, "it has the name of "+
 				holder(other, "one in "+strings.ReplaceAll(beside.Path()[1:], "/", "."))+"; choose another name", nil)
 			continue
 		}
@@ -188,17 +188,17 @@ func (ad *adder) addToleration(w plan.Item) {
 	if i, ok := ad.setByNow[index]; ok {
 		earlier := ad.seconds[i]
 		at := placeIn(l.Kind, w.Key, nil)
-		if string(earlier.value) == string(seconds) || earlier.there && ad.excused(c, c.Policy, at) {
+		if string(earlier.value) == string(seconds) || earlier.there && ad.tolerates(c, c.Policy, at) {
 			return
 		}
-		if ad.settle(c, earlier.origin, c.Policy, at, "they differ in tolerationSeconds", since) {
+		if ad.resolve(c, earlier.origin, c.Policy, at, "they differ in tolerationSeconds", since) {
 			ad.seconds[i] = setSeconds{index, seconds, string(have) == string(seconds), c}
 		}
 		return
 	}
 	there := string(have) == string(seconds)
 	if !there && string(have) != "300" {
-		if c.Policy != "" && !ad.settle(c, nil, c.Policy, placeIn(l.Kind, w.Key, nil), "the pod has other tolerationSeconds", since) {
+		if c.Policy != "" && !ad.resolve(c, nil, c.Policy, placeIn(l.Kind, w.Key, nil), "the pod has other tolerationSeconds", since) {
 			return
 		}
 		if c.Policy == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
-// An arbiter settles what an object finds in its way, by the object's policy.
+// An arbiter resolves what an object finds in its way, by the object's policy.
 type arbiter struct {
 	trial
 	warnings
@@ -25,11 +25,11 @@ type arbiter struct {
 	overriders map[place][]override // built on demand, see [arbiter.replacedSince]
 }
 
-// settle applies the policy of c to a disagreement. It reports whether c's value
+// resolve applies the policy of c to a disagreement. It reports whether c's value
 // replaces the opponent's; a nil opponent is the pod. Since reports whether what there is was
 // put there by a later object, see [arbiter.replacedSince]; nil if nothing could be.
-func (ar *arbiter) settle(c, opponent *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place, detail string, since func() bool) bool {
-	if opponent == nil && (ar.excused(c, policy, place) || policy == kubeflowv1alpha1.ConflictOverride && since != nil && since()) {
+func (ar *arbiter) resolve(c, opponent *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place, detail string, since func() bool) bool {
+	if opponent == nil && (ar.tolerates(c, policy, place) || policy == kubeflowv1alpha1.ConflictOverride && since != nil && since()) {
 		return false
 	}
 	switch policy {
@@ -50,9 +50,9 @@ func (ar *arbiter) settle(c, opponent *plan.Plan, policy kubeflowv1alpha1.Confli
 	return false
 }
 
-// excused reports whether the pod keeps a value of its own that c disagrees with, because
+// tolerates reports whether the pod keeps a value of its own that c disagrees with, because
 // an earlier version of c injected the pod.
-func (ar *arbiter) excused(c *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place string) bool {
+func (ar *arbiter) tolerates(c *plan.Plan, policy kubeflowv1alpha1.ConflictPolicy, place string) bool {
 	if !refuses(policy) || !ar.changedSince(c) {
 		return false
 	}
@@ -72,14 +72,14 @@ func (ar *arbiter) deny(c, opponent *plan.Plan, place, detail string) {
 	ar.conflict(found, "%s: %s: %s (values hidden)", c, place, detail)
 }
 
-// stuck is [arbiter.settle] where nothing can be replaced: Override keeps the existing
+// resolveFixed is [arbiter.resolve] where nothing can be replaced: Override keeps the existing
 // value.
-func (ar *arbiter) stuck(c, opponent *plan.Plan, place, detail string, since func() bool) {
+func (ar *arbiter) resolveFixed(c, opponent *plan.Plan, place, detail string, since func() bool) {
 	policy := c.Policy
 	if policy == kubeflowv1alpha1.ConflictOverride {
 		policy = kubeflowv1alpha1.ConflictKeepPod
 	}
-	ar.settle(c, opponent, policy, place, detail, since)
+	ar.resolve(c, opponent, policy, place, detail, since)
 }
 
 // refuses reports whether a conflict under this policy denies the pod or skips the
@@ -103,7 +103,7 @@ func (ar *arbiter) triedBefore(c *plan.Plan) bool {
 	return ar.Pod.Annotations.Has(c.MarkKey) && (c.AllowExclude() || !ar.Pod.Past(&ar.Pod.Bounds).Came(c.MarkKey))
 }
 
-// disagree settles a disagreement between wanted and the existing element other.
+// disagree resolves a disagreement between wanted and the existing element other.
 func (ar *arbiter) disagree(l *podstate.List, wanted plan.Item, other *plan.Item, differences []string, t *podstate.Container, id string) {
 	c, opponent, at := wanted.Origin, other.Origin, placeIn(l.Kind, wanted.Key, t)
 	if opponent == nil && t != nil {
@@ -128,8 +128,8 @@ func (ar *arbiter) disagree(l *podstate.List, wanted plan.Item, other *plan.Item
 		})
 	}
 	if t != nil && ar.isInjected(t.Name) && other.Origin == nil {
-		ar.stuck(c, opponent, at, detail, since)
-	} else if ar.settle(c, opponent, c.Policy, at, detail, since) {
+		ar.resolveFixed(c, opponent, at, detail, since)
+	} else if ar.resolve(c, opponent, c.Policy, at, detail, since) {
 		l.Replace(wanted)
 	}
 }

@@ -19,7 +19,7 @@ func (m *Merge) AuditAll(f *Folding, md *meta.Metadata, b *meta.Budget, chosen m
 		}
 		enforced.Objects = append(enforced.Objects, c)
 	}
-	trial, err := f.Settle(md, b, enforced)
+	trial, err := f.Resolve(md, b, enforced)
 	if err != nil {
 		m.warn("%d PodDefaults are in mode Audit and were not applied: whether they could be was not found out, they are too large", len(m.Audited))
 		for _, c := range m.Audited[:min(len(m.Audited), meta.MaxTold)] {

@@ -117,7 +117,7 @@ func (m *Merge) annotationSize() {
 			by = added.origin
 		}
 	}
-	if by == nil || size <= meta.LongestAnnotations {
+	if by == nil || size <= meta.MaxAnnotations {
 		return
 	}
 	m.Pod.Bounds.Did(len(m.Pod.RawAnnotations))
@@ -132,7 +132,7 @@ func (m *Merge) annotationSize() {
 	for _, c := range m.Applied {
 		size += len(c.Mark()) + len(c.Version())
 	}
-	if own <= meta.LongestAnnotations && size > meta.LongestAnnotations { // one that is too large itself is left to the API server
-		m.impossible(nil, by, fmt.Sprintf("the annotations of the pod are larger than %d KiB together", meta.LongestAnnotations>>10))
+	if own <= meta.MaxAnnotations && size > meta.MaxAnnotations { // one that is too large itself is left to the API server
+		m.impossible(nil, by, fmt.Sprintf("the annotations of the pod are larger than %d KiB together", meta.MaxAnnotations>>10))
 	}
 }

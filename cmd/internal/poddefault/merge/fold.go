@@ -25,20 +25,20 @@ type Folding struct {
 	LeftAlone *LeftAlone
 }
 
-// Settle folds the matched objects into the pod, and denies one that selects alternatives. An
+// Resolve folds the matched objects into the pod, and denies one that selects alternatives. An
 // error is [ErrNoPod], a [*match.Excess], or a fault; with an excess, the merge so far is
 // returned too.
-func (f *Folding) Settle(md *meta.Metadata, b *meta.Budget, of match.Match) (*Merge, error) {
-	m, err := f.settle(md, b, of)
+func (f *Folding) Resolve(md *meta.Metadata, b *meta.Budget, of match.Match) (*Merge, error) {
+	m, err := f.resolve(md, b, of)
 	if err == nil {
 		err = f.alternatives(md, b, m, of)
 	}
 	return m, err
 }
 
-// settle folds the matched objects into the pod, and anew without an object that Skip, or a
+// resolve folds the matched objects into the pod, and anew without an object that Skip, or a
 // rule of the finished pod, drops: at most once for each.
-func (f *Folding) settle(md *meta.Metadata, b *meta.Budget, of match.Match) (*Merge, error) {
+func (f *Folding) resolve(md *meta.Metadata, b *meta.Budget, of match.Match) (*Merge, error) {
 	skipped := skippedBefore(of, md, b)
 	for {
 		m, err := f.fold(md, b, of, skipped)
@@ -85,7 +85,7 @@ func (f *Folding) alternatives(md *meta.Metadata, b *meta.Budget, m *Merge, of m
 					alone.Objects = append(alone.Objects, other)
 				}
 			}
-			without, err := f.settle(md, b, alone)
+			without, err := f.resolve(md, b, alone)
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func (ad *adder) setLabel(wanted meta.Entry, c *plan.Plan) {
 	value, there, opponent := ad.label(wanted.Key)
 	if there {
 		if value != wanted.Value {
-			ad.stuck(c, opponent, "label "+wanted.Key, another(opponent), nil)
+			ad.resolveFixed(c, opponent, "label "+wanted.Key, another(opponent), nil)
 		}
 		return
 	}
@@ -66,16 +66,16 @@ func (ad *adder) setAnnotation(wanted meta.Entry, c *plan.Plan) {
 	}
 	if i, ok := ad.annotations[wanted.Key]; ok {
 		earlier := &ad.entries[i]
-		if earlier.entry.Value == wanted.Value || has && own == earlier.entry.Value && ad.excused(c, c.Policy, "annotation "+wanted.Key) {
+		if earlier.entry.Value == wanted.Value || has && own == earlier.entry.Value && ad.tolerates(c, c.Policy, "annotation "+wanted.Key) {
 			return
 		}
-		if ad.settle(c, earlier.origin, c.Policy, "annotation "+wanted.Key, another(earlier.origin), since) {
+		if ad.resolve(c, earlier.origin, c.Policy, "annotation "+wanted.Key, another(earlier.origin), since) {
 			ad.Pod.Bounds.Replaces(len(earlier.entry.Value), len(wanted.Value))
 			*earlier = added
 		}
 		return
 	}
-	if has && (own == wanted.Value || !ad.settle(c, nil, c.Policy, "annotation "+wanted.Key, another(nil), since)) {
+	if has && (own == wanted.Value || !ad.resolve(c, nil, c.Policy, "annotation "+wanted.Key, another(nil), since)) {
 		return
 	}
 	if ad.annotations == nil {

@@ -24,7 +24,7 @@ import (
 // merged. If there is no conflict it emits everything, otherwise the whole pod is
 // denied.
 //
-// Each part knows only those below it: an adder tries what one object wants, an arbiter settles
+// Each part knows only those below it: an adder tries what one object wants, an arbiter resolves
 // what it finds in the way, and what they share is the trial, the containers in reach, the metadata
 // so far, the conflicts and the warnings.
 type Merge struct {

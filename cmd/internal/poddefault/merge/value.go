@@ -33,12 +33,12 @@ func (ad *adder) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Pla
 		case satisfied(earlier.Value):
 		case f.Rule.Command && c.Policy == "":
 			ad.warn("%s did not set %s: %s did before", c, at, earlier.Origin)
-		case earlier.There && ad.excused(c, f.Rule.Policy(c), at): // the other object wants what the pod has
+		case earlier.There && ad.tolerates(c, f.Rule.Policy(c), at): // the other object wants what the pod has
 		case earlier.There && f.Rule.Policy(c) == kubeflowv1alpha1.ConflictOverride && c.Policy != "" && since():
 		case c.Policy == "" && f.Rule.Unwritten == kubeflowv1alpha1.ConflictOverride:
 			ad.warn("%s set %s over that of %s", c, at, earlier.Origin)
 			h.Change(earlier, f, c, satisfied)
-		case ad.settle(c, earlier.Origin, f.Rule.Policy(c), at, another(earlier.Origin), since):
+		case ad.resolve(c, earlier.Origin, f.Rule.Policy(c), at, another(earlier.Origin), since):
 			h.Change(earlier, f, c, satisfied)
 		}
 		return
@@ -57,9 +57,9 @@ func (ad *adder) setValue(h *podstate.Holder, t *podstate.Container, c *plan.Pla
 	case f.Rule.Unwritten == kubeflowv1alpha1.ConflictOverride && c.Policy == "":
 		set.Removes = f.Rule.Removes
 	case t != nil && ad.isInjected(t.Name):
-		ad.stuck(c, t.Origin, at, another(t.Origin), since)
+		ad.resolveFixed(c, t.Origin, at, another(t.Origin), since)
 		return
-	case ad.settle(c, nil, f.Rule.Policy(c), at, another(nil), since):
+	case ad.resolve(c, nil, f.Rule.Policy(c), at, another(nil), since):
 		set.Removes = f.Rule.Removes
 	default:
 		return

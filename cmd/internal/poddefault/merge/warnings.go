@@ -12,8 +12,8 @@ import (
 
 // warnings are what the pod's author is told, up to a limit.
 type warnings struct {
-	texts  []string
-	untold int // number of warnings beyond the limit
+	texts   []string
+	omitted int // number of warnings beyond the limit
 }
 
 // maxWarning limits the runes of a warning. The API server shows 4096 for all of them
@@ -22,7 +22,7 @@ const maxWarning = 256
 
 func (w *warnings) warn(format string, args ...any) {
 	if len(w.texts) == meta.MaxTold {
-		w.untold++
+		w.omitted++
 		return
 	}
 	text := fmt.Sprintf(format, args...)
@@ -34,10 +34,10 @@ func (w *warnings) warn(format string, args ...any) {
 
 // Told returns the warnings, with a count of those left out.
 func (w *warnings) Told() []string {
-	if w.untold == 0 {
+	if w.omitted == 0 {
 		return w.texts
 	}
-	return append(w.texts, fmt.Sprintf("and %d more warnings about PodDefaults", w.untold))
+	return append(w.texts, fmt.Sprintf("and %d more warnings about PodDefaults", w.omitted))
 }
 
 // holder names the PodDefault that added an element, or else pod.

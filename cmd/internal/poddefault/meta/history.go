@@ -15,9 +15,9 @@ import (
 // that the user who sent it could not decide anyway.
 const RevisionsAnnotation = "sallyport.io/poddefault-revisions"
 
-// LongestAnnotations limits the bytes of all annotations of a pod together
+// MaxAnnotations limits the bytes of all annotations of a pod together
 // (k8s.io/apimachinery, TotalAnnotationSizeLimitB): a longer value cannot be valid.
-const LongestAnnotations = 256 << 10
+const MaxAnnotations = 256 << 10
 
 // MaxRevisionsBytes bounds the annotation. All annotations of a pod may have 256 KiB
 // together; beside the marks of 500 objects with the longest names, and the list of them,

@@ -19,7 +19,7 @@ type Additions struct {
 	Marks      jsonpatch.Operation // adds it to a pod that has annotations
 
 	Env, EnvFrom, VolumeMounts        []Item
-	Twins                             []string // of the volumeMounts' paths, see [twinOf]
+	TrailingSlash                     []string // of the volumeMounts' paths, see [trailingSlash]
 	Volumes, Tolerations, PullSecrets []Item
 	InitContainers, Containers        []Item
 	Annotations                       []meta.Entry

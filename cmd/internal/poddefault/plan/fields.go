@@ -196,10 +196,10 @@ func appendList[T any](c *Plan, lists []FieldList, kind *ListKind, values []T, t
 	return append(lists, FieldList{kind, tokens, compileList(c, kind, values), jsonpatch.Pointer(tokens...)})
 }
 
-// twinOf returns the mount path that differs only by a trailing slash.
-func twinOf(path string) string {
-	if twin, cut := strings.CutSuffix(path, "/"); cut {
-		return twin
+// trailingSlash returns the mount path that differs only by a trailing slash.
+func trailingSlash(path string) string {
+	if without, cut := strings.CutSuffix(path, "/"); cut {
+		return without
 	}
 	return path + "/"
 }
@@ -332,9 +332,9 @@ func (c compiler) compileSpec(spec *kubeflowv1alpha1.PodDefaultSpec) {
 	c.Env = compileList(c.origin, EnvKind, spec.Env)
 	c.EnvFrom = compileList(c.origin, EnvFromKind, spec.EnvFrom)
 	c.VolumeMounts = compileList(c.origin, MountKind, spec.VolumeMounts)
-	c.Twins = make([]string, len(c.VolumeMounts))
+	c.TrailingSlash = make([]string, len(c.VolumeMounts))
 	for i, mount := range c.VolumeMounts {
-		c.Twins[i] = twinOf(mount.Key)
+		c.TrailingSlash[i] = trailingSlash(mount.Key)
 	}
 	c.Volumes = compileList(c.origin, VolumeKind, spec.Volumes)
 	c.Tolerations = compileList(c.origin, TolerationKind, spec.Tolerations)

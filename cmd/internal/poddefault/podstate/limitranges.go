@@ -33,7 +33,7 @@ func (p *Pod) LimitRanged(t *Container, list, name string) bool {
 func (p *Pod) readLimitRanges() map[string]bool {
 	out := map[string]bool{}
 	says, ok := strings.CutPrefix(p.Annotations.Get(meta.LimitRangerAnnotation), LimitRangerPrefix)
-	if !ok || len(says) > meta.LongestAnnotations {
+	if !ok || len(says) > meta.MaxAnnotations {
 		return out
 	}
 	p.Bounds.Did(len(says))

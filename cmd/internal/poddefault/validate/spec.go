@@ -237,17 +237,17 @@ func (c *checker) portsOfPod(path *field.Path) {
 			taken[key] = true
 		}
 	}
-	twins := map[corev1.ContainerPort]bool{} // identical ports count once
+	seen := map[corev1.ContainerPort]bool{} // identical ports are one
 	for i, port := range c.spec.Ports {
 		key := strconv.Itoa(int(port.ContainerPort)) + string(cmp.Or(port.Protocol, corev1.ProtocolTCP))
 		if other, there := names[port.Name]; there && port.Name != "" && other != key {
 			c.errs = append(c.errs, field.Duplicate(index(child(path, "ports"), i).Child("name"), port.Name))
 		}
 		names[port.Name] = key
-		if !twins[port] {
+		if !seen[port] {
 			take(child(path, "ports"), c.spec.Ports[i:i+1], taken)
 		}
-		twins[port] = true
+		seen[port] = true
 	}
 	for i := range c.spec.Sidecars {
 		take(index(child(path, "sidecars"), i).Child("ports"), c.spec.Sidecars[i].Ports, taken)

@@ -234,6 +234,6 @@ func (c *cluster) createSelected(ctx context.Context, names []string, out *resul
 	out.Creates += n
 	out.Failed += len(failures)
 	out.CreateSeconds += time.Since(began).Seconds()
-	out.requireNoFailure(failures, " that nothing selects any more")
+	out.requireNoFailure(failures, " that nothing selects now")
 	return nil
 }

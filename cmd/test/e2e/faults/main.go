@@ -216,7 +216,7 @@ func run(ctx context.Context, s settings, dir string, stdout, stderr io.Writer) 
 	return err
 }
 
-// A progress tells the person who waits what is going on.
+// A progress prints what is being tried.
 type progress struct {
 	w     io.Writer
 	since time.Time

@@ -100,8 +100,8 @@ func (p *Proxy) Identify(r *http.Request, base *rest.Config) (string, *rest.Conf
 		}
 	}
 	for _, name := range append([]string{as.UserName}, as.Groups...) {
-		const longest = 1024
-		if name == "" || len(name) > longest || !utf8.ValidString(name) || manifest.Printable(name) != name || strings.Contains(name, "\n") {
+		const maxLength = 1024
+		if name == "" || len(name) > maxLength || !utf8.ValidString(name) || manifest.Printable(name) != name || strings.Contains(name, "\n") {
 			return "", nil, fmt.Errorf("the proxy sent no valid name of a user or a group: %q", name[:min(len(name), 100)])
 		}
 		if strings.HasPrefix(name, "system:") {

@@ -83,14 +83,14 @@ type Bin struct {
 func Histogram(label string, bins []Bin) string {
 	c := &canvas{}
 	const width, height = 58, 72
-	most := 0.0
+	highest := 0.0
 	for _, b := range bins {
-		most = max(most, b.Count)
+		highest = max(highest, b.Count)
 	}
 	for i, b := range bins {
 		x, tall := i*width, 0
 		if b.Count > 0 {
-			tall = max(int(float64(height)*math.Log1p(b.Count)/math.Log1p(most)), 2)
+			tall = max(int(float64(height)*math.Log1p(b.Count)/math.Log1p(highest)), 2)
 			c.text(x+2, 12+height-tall, width, "note", number(b.Count))
 		}
 		c.add(`<rect x="%d" y="%d" width="%d" height="%d" class="bar %s"/>`, x+2, 16+height-tall, width-6, tall, b.Class)

@@ -61,13 +61,13 @@ func (c *canvas) arrow(x1, y, x2 int) {
 }
 
 // fit shortens a text to a number of characters in its middle, because names differ at their ends.
-func fit(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most || most < 3 {
+func fit(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit || limit < 3 {
 		return text
 	}
 	runes := []rune(text)
-	head := (most - 1) / 2
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
+	head := (limit - 1) / 2
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(limit-1-head):])
 }
 
 func escape(text string) string { return html.EscapeString(manifest.PrintableLine(text)) }

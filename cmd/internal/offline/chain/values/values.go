@@ -137,8 +137,8 @@ func oneOf(values ...string) func(string) bool {
 	return func(s string) bool { return slices.Contains(values, s) }
 }
 
-func between(least, most float64) func(any) bool {
-	return func(value any) bool { n, ok := value.(float64); return ok && n >= least && n <= most }
+func between(low, high float64) func(any) bool {
+	return func(value any) bool { n, ok := value.(float64); return ok && n >= low && n <= high }
 }
 
 func any1(string) bool { return true }

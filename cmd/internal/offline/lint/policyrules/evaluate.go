@@ -132,14 +132,14 @@ func unguarded() Rule {
 		Fix:  "Write has(object.metadata.labels) && …, or object.metadata.?labels[?\"app\"].orValue(\"\").",
 		check: func(c *checker) {
 			for _, p := range c.Policies {
-				told := map[string]bool{}
+				reported := map[string]bool{}
 				for _, t := range c.targets(p) {
 					if p.Mutating || !matcher.Names(p.rules()[t.rule].RuleWithOperations, admissionregistrationv1.Create) {
 						continue
 					}
 					e, why := p.evaluate(t, admissionregistrationv1.Create, false)
-					if strings.HasPrefix(why, "no such key") && !told[e.pointer] {
-						told[e.pointer] = true
+					if strings.HasPrefix(why, "no such key") && !reported[e.pointer] {
+						reported[e.pointer] = true
 						c.find(p.Object, Warning, e.pointer, fmt.Sprintf("%s fails for a small %s: %s", e.field(), t.Kind, why))
 					}
 				}
@@ -156,16 +156,16 @@ func deletion() Rule {
 		Fix:  "Read oldObject, or guard by request.operation != \"DELETE\".",
 		check: func(c *checker) {
 			for _, p := range c.Policies {
-				told := map[string]bool{}
+				reported := map[string]bool{}
 				for _, t := range c.targets(p) {
 					if p.Mutating || !matcher.Names(p.rules()[t.rule].RuleWithOperations, admissionregistrationv1.Delete) {
 						continue
 					}
 					e, why := p.evaluate(t, admissionregistrationv1.Delete, false)
-					if why == "" || told[e.pointer] || !slices.ContainsFunc(reads.Of(e.text, p.texts()), func(r reads.Read) bool { return r.Root == reads.Object }) {
+					if why == "" || reported[e.pointer] || !slices.ContainsFunc(reads.Of(e.text, p.texts()), func(r reads.Read) bool { return r.Root == reads.Object }) {
 						continue
 					}
-					told[e.pointer] = true
+					reported[e.pointer] = true
 					level, effect := Warning, "deletions are not checked"
 					if p.failsClosed() && len(p.enforcing()) > 0 {
 						level, effect = Error, "nothing can be deleted"
@@ -216,7 +216,7 @@ func cost() Rule {
 	return Rule{
 		ID: "policy-cost", Levels: []Level{Warning}, Source: docsVAP,
 		What: "No expression has three loops within each other over lists of the object.",
-		Why:  "An expression may cost a million steps. With a hundred elements in each list, three loops exceed that, and the evaluation fails: the larger objects cannot be written any more.",
+		Why:  "An expression may cost a million steps. With a hundred elements in each list, three loops exceed that, and the evaluation fails: larger objects can no longer be written.",
 		Fix:  "Compare sets, such as a.map(x, x.name).all(n, n in b), or limit the lists first.",
 		check: func(c *checker) {
 			for _, p := range c.Policies {

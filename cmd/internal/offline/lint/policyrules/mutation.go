@@ -157,11 +157,11 @@ func atomicList() Rule {
 		check: func(c *checker) {
 			for _, p := range c.Policies {
 				for _, e := range p.of(applies) {
-					told := map[string]bool{}
+					reported := map[string]bool{}
 					for _, t := range c.targets(p) {
 						for _, field := range atomics(e.tree, t.GroupVersion().WithKind(t.Kind)) {
-							if !told[field] {
-								told[field] = true
+							if !reported[field] {
+								reported[field] = true
 								c.find(p.Object, Error, e.pointer, fmt.Sprintf("%s sets %s of %s, which is atomic: an ApplyConfiguration may not change it", e.field(), field, t.Kind))
 							}
 						}
