@@ -43,7 +43,7 @@ import (
 // A component is one binary of the control plane.
 type component struct {
 	name, pkg string
-	duration  string // on two cores with an empty build cache, for the person who waits
+	duration  string // on two cores with an empty build cache, as announced
 	module    string // folder of the go.mod that pins it, from here; empty for that of the release
 	source    string // folder in the module with a main package of our own, whose files decide too
 	versioned bool   // it is a part of Kubernetes, and told its version
@@ -211,7 +211,7 @@ var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 func (c component) isPublished() bool { return slices.Contains(published, c.name) }
 
-// describe says what happens to those that are missing, for the person who waits.
+// describe says what happens to those that are missing.
 func describe(of release, missing []component, mode string) string {
 	plane := "control plane of Kubernetes " + of.version + ": "
 	if len(missing) == 0 {

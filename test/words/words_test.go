@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,6 +23,7 @@ import (
 type list struct {
 	Words      []word      `json:"words"`
 	Exceptions []exception `json:"exceptions"`
+	Packages   []string    `json:"packages"`
 }
 
 type word struct {
@@ -50,10 +52,11 @@ func TestWords(t *testing.T) {
 		if !slices.Contains([]string{"prose", "text", "identifiers"}, w.In) || w.Say == "" {
 			t.Errorf("words.yaml: %q: want a replacement, and prose, text or identifiers", w.Word)
 		}
-		patterns[i] = regexp.MustCompile(`\b` + regexp.QuoteMeta(w.Word) + `\b`)
+		patterns[i] = pattern(w.Word)
 	}
-	used := map[string]bool{}
-	for _, file := range tracked(t) {
+	used, files := map[string]bool{}, tracked(t)
+	l.checkPackages(t, files)
+	for _, file := range files {
 		content, err := os.ReadFile(filepath.Join("../..", file))
 		if err != nil || bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(content) {
 			continue // deleted, a link to a folder, or not text
@@ -64,7 +67,7 @@ func TestWords(t *testing.T) {
 		}
 		for i, w := range l.Words {
 			found := ""
-			if strings.Contains(read[w.In], w.Word) {
+			if strings.Contains(read[w.In], strings.TrimSuffix(w.Word, "*")) {
 				found = patterns[i].FindString(read[w.In])
 			}
 			switch {
@@ -79,6 +82,45 @@ func TestWords(t *testing.T) {
 	for _, e := range l.Exceptions {
 		if !used[e.File] {
 			t.Errorf("words.yaml: %s has none of these words: remove the exception", e.File)
+		}
+	}
+}
+
+// pattern finds a word, or with * at its end, words that begin with it.
+func pattern(word string) *regexp.Regexp {
+	start, begins := strings.CutSuffix(word, "*")
+	end := `\b`
+	if begins {
+		end = `\w+`
+	}
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(start) + end)
+}
+
+// checkPackages finds words that name several packages.
+func (l *list) checkPackages(t *testing.T, files []string) {
+	folders := map[string][]string{}
+	for _, file := range files {
+		folder := path.Dir(file)
+		if name := path.Base(folder); strings.HasSuffix(file, ".go") && slices.Contains(l.Packages, name) && !slices.Contains(folders[name], folder) {
+			folders[name] = append(folders[name], folder)
+		}
+	}
+	for name, of := range folders {
+		if len(of) > 1 {
+			t.Errorf("%s names several packages: %s", name, strings.Join(of, ", "))
+		}
+	}
+}
+
+func TestPattern(t *testing.T) {
+	for _, c := range []struct {
+		word, text string
+		want       bool
+	}{
+		{"most", "most", true}, {"most", "mostof", false}, {"most*", "mostof", true}, {"most*", "most", false}, {"most*", "atmostof", false},
+	} {
+		if got := pattern(c.word).MatchString(c.text); got != c.want {
+			t.Errorf("%q in %q: found %v, want %v", c.word, c.text, got, c.want)
 		}
 	}
 }

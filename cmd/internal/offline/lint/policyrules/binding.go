@@ -125,7 +125,7 @@ func auditOnly() Rule {
 		ID: "policy-audit-only", Levels: []Level{Info}, Source: docsVAP,
 		What: "Some binding of a validating policy has the action Deny.",
 		Why:  "With Audit and Warn alone, objects that break the policy are stored. That is right while a policy is introduced, and easily forgotten.",
-		Fix:  "Add Deny to validationActions once nothing breaks the policy any more.",
+		Fix:  "Add Deny to validationActions once no object violates the policy.",
 		check: func(c *checker) {
 			for _, p := range c.Policies {
 				if p.Mutating || len(p.Bindings) == 0 || len(p.Validating.Validations) == 0 || len(p.enforcing()) > 0 {
