@@ -200,7 +200,7 @@ func TestPanics(t *testing.T) {
 	})
 	t.Run("a runtime error is logged with its text and stack", func(t *testing.T) {
 		h.post("/nil", "").expect(t, 500, "internal error")
-		for _, want := range []string{"nil pointer dereference", "review_test.go", "path=/nil"} {
+		for _, want := range []string{"nil pointer dereference", "dispatch_test.go", "path=/nil"} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log does not have %q: %s", want, log.String())
 			}
