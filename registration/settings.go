@@ -38,11 +38,11 @@ type Settings struct {
 	// staticManifestsDir is the directory of static admission manifests to write, an absolute
 	// path. Required if mode is Manifest. Set staticManifestsDir of kube-apiserver's two
 	// webhook plugins to its subdirectories mutating and validating.
-	StaticManifestsDir string `json:"staticManifestsDir,omitempty" flag:"static-manifests-dir" value:"directory" group:"API server"`
+	StaticManifestsDir string `json:"staticManifestsDir,omitempty" flag:"static-manifests-dir" with:"mode=Manifest,required" value:"directory" group:"API server"`
 	// owner is the object that owns the webhook configurations, clusterrole/NAME: they are
 	// garbage-collected when it is deleted. It is looked up once, when the server starts.
 	// If empty, they have no owner. Only used if mode is API.
-	Owner string `json:"owner,omitempty" flag:"owner" value:"object" group:"API server"`
+	Owner string `json:"owner,omitempty" flag:"owner" with:"mode=API" value:"object" group:"API server"`
 	// service is the Service through which the API server calls a server inside the
 	// cluster. Without a URL it is required, unless mode is None and the certificate is from
 	// files.

@@ -109,10 +109,10 @@ type AuthenticationSettings struct {
 	Mode string `json:"mode" flag:"authentication" value:"mode" group:"Callers"`
 	// clientCAFile is the file with the PEM-encoded CA bundle that verifies client
 	// certificates. It is reloaded when it changes. Required if mode is ClientCA.
-	ClientCAFile string `json:"clientCAFile,omitempty" flag:"client-ca-file" value:"file" group:"Callers"`
+	ClientCAFile string `json:"clientCAFile,omitempty" flag:"client-ca-file" with:"mode=ClientCA,required" value:"file" group:"Callers"`
 	// clientCommonNames are the accepted common names of client certificates. If empty, any
 	// certificate signed by the CA is accepted. Only used if mode is ClientCA.
-	ClientCommonNames []string `json:"clientCommonNames" flag:"client-common-names" value:"names"`
+	ClientCommonNames []string `json:"clientCommonNames" flag:"client-common-names" with:"mode=ClientCA" value:"names"`
 	// metrics is the mode of authentication of readers of /metrics. Unless it is None, the
 	// port serves TLS with the certificate of the webhooks, and probes still need no
 	// credentials. The modes are those for callers without serving.AuthenticationClientCA.

@@ -94,9 +94,6 @@ func (v *validator) registration(path *field.Path) {
 	r := v.settings.Registration
 	v.staticManifests(path)
 	if r.Owner != "" {
-		if r.Mode != registration.ModeAPI {
-			v.forbidden(path.Child("owner"), "only with the mode API")
-		}
 		// Names of RBAC objects only need to be valid path segments.
 		kind, name, _ := strings.Cut(r.Owner, "/")
 		if !strings.EqualFold(kind, "clusterrole") || slices.Contains([]string{"", ".", ".."}, name) || strings.ContainsAny(name, "/%") {
@@ -130,19 +127,11 @@ func (v *validator) registration(path *field.Path) {
 }
 
 func (v *validator) staticManifests(path *field.Path) {
-	r, dir := v.settings.Registration, path.Child("staticManifestsDir")
-	switch {
-	case r.Mode != registration.ModeManifest:
-		if r.StaticManifestsDir != "" {
-			v.forbidden(dir, "only with the mode Manifest")
-		}
-		return
-	case r.StaticManifestsDir == "":
-		v.required(dir, "the mode Manifest writes there")
-	case !filepath.IsAbs(r.StaticManifestsDir):
-		v.invalid(dir, r.StaticManifestsDir, "must be an absolute path")
+	r := v.settings.Registration
+	if r.StaticManifestsDir != "" && !filepath.IsAbs(r.StaticManifestsDir) {
+		v.invalid(path.Child("staticManifestsDir"), r.StaticManifestsDir, "must be an absolute path")
 	}
-	if r.Service != nil {
+	if r.Mode == registration.ModeManifest && r.Service != nil {
 		v.forbidden(path.Child("service"), "the mode Manifest needs url: kube-apiserver takes no Service in static manifests")
 	}
 }
@@ -199,54 +188,26 @@ func (v *validator) secret(path *field.Path, value string) {
 
 func (v *validator) certificate(path *field.Path) {
 	c := v.settings.Certificate
-	secret := path.Child("authoritySecret")
-	v.secret(secret, c.AuthoritySecret)
-	files := []struct{ name, value string }{{"certFile", c.CertFile}, {"privateKeyFile", c.PrivateKeyFile}, {"caFile", c.CAFile}}
-	switch c.Source {
-	case certificate.SourceFiles:
-		if c.AuthoritySecret != "" {
-			v.forbidden(secret, "only with the source Authority")
+	v.secret(path.Child("authoritySecret"), c.AuthoritySecret)
+	if c.Source != certificate.SourceAuthority {
+		return
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"lifetime", c.Lifetime}, {"caLifetime", c.CALifetime}, {"caPropagation", c.CAPropagation}} {
+		if d.value <= 0 {
+			v.invalid(path.Child(d.name), d.value, "must be positive")
 		}
-		for _, file := range files[:2] {
-			if file.value == "" {
-				v.required(path.Child(file.name), "the source Files needs it")
-			}
-		}
-	case certificate.SourceAuthority:
-		for _, file := range files {
-			if file.value != "" {
-				v.forbidden(path.Child(file.name), "only with the source Files")
-			}
-		}
-		for _, d := range []struct {
-			name  string
-			value time.Duration
-		}{{"lifetime", c.Lifetime}, {"caLifetime", c.CALifetime}, {"caPropagation", c.CAPropagation}} {
-			if d.value <= 0 {
-				v.invalid(path.Child(d.name), d.value, "must be positive")
-			}
-		}
-		if c.Lifetime > c.CALifetime && c.CALifetime > 0 {
-			v.invalid(path.Child("lifetime"), c.Lifetime, "must be at most caLifetime, "+c.CALifetime.String())
-		}
+	}
+	if c.Lifetime > c.CALifetime && c.CALifetime > 0 {
+		v.invalid(path.Child("lifetime"), c.Lifetime, "must be at most caLifetime, "+c.CALifetime.String())
 	}
 }
 
 func (v *validator) authentication(path *field.Path) {
 	a := v.settings.Authentication
 	v.choice(path.Child("mode"), a.Mode)
-	file := path.Child("clientCAFile")
-	switch {
-	case a.Mode != serving.AuthenticationClientCA:
-		if a.ClientCAFile != "" {
-			v.forbidden(file, "only with the mode ClientCA")
-		}
-		if len(a.ClientCommonNames) > 0 {
-			v.forbidden(path.Child("clientCommonNames"), "only with the mode ClientCA")
-		}
-	case a.ClientCAFile == "":
-		v.required(file, "the mode ClientCA needs it")
-	}
 	v.choice(path.Child("metrics"), a.Metrics)
 	if a.Metrics != serving.AuthenticationNone && !v.settings.Serving.ServesMetrics() {
 		v.forbidden(path.Child("metrics"), "serving.metricsBindAddress disables metrics")

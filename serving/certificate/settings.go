@@ -29,7 +29,7 @@ type Settings struct {
 	// authoritySecret is the Secret of the authority, namespace/name. Only used if source is
 	// Authority. If empty, NAME-authority in the namespace of the Service, where NAME is the
 	// application's, and with a URL an authority in memory.
-	AuthoritySecret string `json:"authoritySecret,omitempty" flag:"authority-secret" value:"namespace/name" group:"Certificate"`
+	AuthoritySecret string `json:"authoritySecret,omitempty" flag:"authority-secret" with:"source=Authority" value:"namespace/name" group:"Certificate"`
 	// lifetime is the time a serving certificate is valid. It is renewed after two thirds of
 	// that. Only used if source is Authority. Default 48h.
 	Lifetime time.Duration `json:"lifetime" flag:"certificate-lifetime" value:"time"`
@@ -43,14 +43,14 @@ type Settings struct {
 	CAPropagation time.Duration `json:"caPropagation" flag:"ca-propagation" value:"time"`
 	// certFile is the file with the PEM-encoded serving certificate and its chain. It is
 	// reloaded when it changes. Only used if source is Files.
-	CertFile string `json:"certFile,omitempty" flag:"tls-cert-file" value:"file" group:"Certificate"`
+	CertFile string `json:"certFile,omitempty" flag:"tls-cert-file" with:"source=Files,required" value:"file" group:"Certificate"`
 	// privateKeyFile is the file with the PEM-encoded private key. Only used if source is
 	// Files.
-	PrivateKeyFile string `json:"privateKeyFile,omitempty" flag:"tls-private-key-file" value:"file" group:"Certificate"`
+	PrivateKeyFile string `json:"privateKeyFile,omitempty" flag:"tls-private-key-file" with:"source=Files,required" value:"file" group:"Certificate"`
 	// caFile is the file with the PEM-encoded CA bundle for the API server to trust. Leave it
 	// empty if something else, such as cert-manager's CA injector, writes the caBundle.
 	// Only used if source is Files.
-	CAFile string `json:"caFile,omitempty" flag:"tls-ca-file" value:"file" group:"Certificate"`
+	CAFile string `json:"caFile,omitempty" flag:"tls-ca-file" with:"source=Files" value:"file" group:"Certificate"`
 
 	// DefaultSecret is the name of the Secret if AuthoritySecret is empty.
 	DefaultSecret string `json:"-"`

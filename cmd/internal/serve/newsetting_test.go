@@ -22,6 +22,8 @@ type withNewSettings struct {
 		MaxGreetings int32         `json:"maxGreetings" flag:"max-greetings" value:"greetings" group:"Addresses" min:"0" max:"9"`
 		Tone         string        `json:"tone,omitempty" flag:"tone" value:"tone" enum:"Kind,Firm"`
 		Pause        time.Duration `json:"pause" flag:"pause" min:"1"`
+		Reply        string        `json:"reply,omitempty" flag:"reply" with:"tone=Firm"`
+		Signed       []string      `json:"signed,omitempty" flag:"signed" with:"tone=Loud,required"`
 	} `json:"serving"`
 }
 
@@ -43,8 +45,10 @@ func TestANewSettingIsAFieldAndItsDefault(t *testing.T) {
 	}
 	const want = `--max-greetings: serving.maxGreetings: Invalid value: 10: must be between 0 and 9
 --tone: serving.tone: Unsupported value: "Loud": supported values: "Kind", "Firm"
---pause: serving.pause: Invalid value: "-1s": must be positive`
-	if err := flags.Parse([]string{"--max-greetings=10", "--tone=Loud", "--pause=-1s"}); err != nil {
+--pause: serving.pause: Invalid value: "-1s": must be positive
+--reply: serving.reply: Forbidden: only with the tone Firm
+--signed: serving.signed: Required value: the tone Loud needs it`
+	if err := flags.Parse([]string{"--max-greetings=10", "--tone=Loud", "--pause=-1s", "--reply=a"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := setting.ByFlags(flags, setting.Join(tags.Validate(s, nil))); err == nil || err.Error() != want {
@@ -52,7 +56,7 @@ func TestANewSettingIsAFieldAndItsDefault(t *testing.T) {
 	}
 
 	p, fromFile := &problems{}, newSettings()
-	documents, err := manifest.Documents("file", []byte("serving:\n  maxGreetings: 10\n  tone: Loud\n  pause: -1s\n  extra: 1\n"))
+	documents, err := manifest.Documents("file", []byte("serving:\n  maxGreetings: 10\n  tone: Loud\n  pause: -1s\n  signed: [a]\n  extra: 1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +68,7 @@ func TestANewSettingIsAFieldAndItsDefault(t *testing.T) {
 	const wantInFile = `file:2: serving.maxGreetings: Invalid value: 10: must be between 0 and 9
 file:3: serving.tone: Unsupported value: "Loud": supported values: "Kind", "Firm"
 file:4: serving.pause: Invalid value: "-1s": must be positive
-file:5: unknown field "serving.extra": known are maxGreetings, pause, tone`
+file:6: unknown field "serving.extra": known are maxGreetings, pause, reply, signed, tone`
 	if got := p.err().Error(); got != wantInFile {
 		t.Errorf("the file: %s\nwant %s", got, wantInFile)
 	}

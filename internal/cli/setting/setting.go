@@ -58,7 +58,7 @@ func Flags(settings any) []Flag {
 		if name := tag.Get("flag"); name != "" {
 			flags = append(flags, Flag{
 				Name: name, Short: tag.Get("short"), Field: path, Group: tag.Get("group"), Of: tag.Get("value"),
-				Usage: help[s.Of.String()+"."+path[strings.LastIndexByte(path, '.')+1:]], Optional: tag.Get("optional"), Choices: tags.Enum(s.StructField),
+				Usage: help[s.Of.Type().String()+"."+path[strings.LastIndexByte(path, '.')+1:]], Optional: tag.Get("optional"), Choices: tags.Enum(s.StructField),
 			})
 		}
 	})

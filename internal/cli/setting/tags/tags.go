@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tags reads what the tags of a setting declare beside its name in a file. Enum, min and max
-// limit its values; flag, short, value, group and optional are its flag. A setting is a field of a
-// struct, named by its path in JSON.
+// limit its values, and with names the value of another setting of the struct that it needs, or that
+// requires it; flag, short, value, group and optional are its flag. A setting is a field of a struct,
+// named by its path in JSON.
 package tags
 
 import (
@@ -22,7 +23,7 @@ type Setting struct {
 	reflect.StructField
 	Value reflect.Value
 	Path  *field.Path
-	Of    reflect.Type // the struct that declares it
+	Of    reflect.Value // the struct that declares it
 }
 
 // Walk visits the settings of a struct and its sections, below a path, in the order in which they
@@ -38,7 +39,7 @@ func Walk(settings reflect.Value, path *field.Path, visit func(Setting)) {
 		case value.Kind() == reflect.Struct:
 			Walk(value, path.Child(name), visit)
 		default:
-			visit(Setting{f, value, path.Child(name), settings.Type()})
+			visit(Setting{f, value, path.Child(name), settings})
 		}
 	}
 }
@@ -62,6 +63,23 @@ func Enum(f reflect.StructField) []string {
 	return nil
 }
 
+// with returns an error if a setting is there without the setting that it needs, or the other way round.
+func (s *Setting) with() *field.Error {
+	condition, required := strings.CutSuffix(s.Tag.Get("with"), ",required")
+	name, want, ok := strings.Cut(condition, "=")
+	empty := s.Value.IsZero() || s.Value.Kind() == reflect.Slice && s.Value.Len() == 0
+	if !ok || empty && !required {
+		return nil
+	}
+	switch other := s.Of.FieldByIndex(Fields(s.Of.Type())[name].Index).String(); {
+	case other != want && !empty:
+		return field.Forbidden(s.Path, "only with the "+name+" "+want)
+	case other == want && empty:
+		return field.Required(s.Path, "the "+name+" "+want+" needs it")
+	}
+	return nil
+}
+
 // Validate reports the settings of a struct, a pointer, whose values their tags do not accept, below
 // a path. Of an enum that is optional, the empty value is accepted.
 func Validate(settings any, path *field.Path) field.ErrorList {
@@ -70,6 +88,9 @@ func Validate(settings any, path *field.Path) field.ErrorList {
 		value := reflect.Indirect(s.Value)
 		if !value.IsValid() { // a nil pointer
 			return
+		}
+		if err := s.with(); err != nil {
+			errs = append(errs, err)
 		}
 		known := Enum(s.StructField)
 		if optional := strings.HasSuffix(s.Tag.Get("json"), ",omitempty") && s.Value.IsZero(); known != nil && !optional && !slices.Contains(known, value.String()) {
