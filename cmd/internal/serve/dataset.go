@@ -12,6 +12,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/live"
 )
 
 // DatasetSources are what dataset reads from.
@@ -41,7 +42,7 @@ func datasetBuiltin() Builtin {
 		webhooks: func(c *Config, all Sources) ([]admission.Webhook, error) {
 			from := sourcesOf[DatasetSources](all)
 			webhooks, err := dataset.New(from.Datasets, *Dataset(c), from.observe)
-			if watcher, ok := from.Datasets.(*dataset.Watcher); ok && err == nil {
+			if watcher, ok := from.Datasets.(*live.Watcher); ok && err == nil {
 				watcher.Want(*Dataset(c))
 			}
 			return webhooks, err
@@ -52,7 +53,7 @@ func datasetBuiltin() Builtin {
 			if err != nil {
 				return watcher{}, err
 			}
-			w, err := dataset.Watch(env.Client, env.Logger)
+			w, err := live.Watch(env.Client, env.Logger)
 			if err != nil {
 				return watcher{}, err
 			}
@@ -75,7 +76,7 @@ func datasetBuiltin() Builtin {
 			return rules
 		},
 		needs: func(c *Config, from Sources) error {
-			if watcher, ok := sourcesOf[DatasetSources](from).Datasets.(*dataset.Watcher); ok {
+			if watcher, ok := sourcesOf[DatasetSources](from).Datasets.(*live.Watcher); ok {
 				return watcher.ReadyFor(*Dataset(c))
 			}
 			return nil

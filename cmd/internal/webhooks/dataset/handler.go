@@ -110,7 +110,7 @@ func (h *handler) profileNow(ctx context.Context) (*Profile, error) {
 	if h.profile != nil {
 		return h.profile, nil
 	}
-	ref := h.settings.profileRef()
+	ref := h.settings.ProfileRef()
 	object, err := h.source.Find(ctx, ref, false)
 	switch {
 	case err != nil:

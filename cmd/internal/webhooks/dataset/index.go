@@ -50,7 +50,7 @@ func (x *Index) Set(ref Ref, object *Object) {
 }
 
 func (x *Index) set(ref Ref, object *Object) {
-	object.prepare(ref)
+	object.Prepare(ref)
 	if x.objects[ref] == nil {
 		x.counts[ref.Kind]++
 	}
@@ -89,8 +89,8 @@ func (x *Index) Count(kind Kind) int {
 	return x.counts[kind]
 }
 
-// datasetNamespaces returns the namespaces with a Dataset, sorted.
-func (x *Index) datasetNamespaces() []string {
+// DatasetNamespaces returns the namespaces with a Dataset, sorted.
+func (x *Index) DatasetNamespaces() []string {
 	seen := map[string]bool{}
 	x.mu.RLock()
 	for ref := range x.objects {

@@ -101,9 +101,9 @@ type Object struct {
 	problem error
 }
 
-// prepare computes what depends on the object's name. Call it before sharing the
+// Prepare computes what depends on the object's name. Call it before sharing the
 // object.
-func (o *Object) prepare(ref Ref) {
+func (o *Object) Prepare(ref Ref) {
 	if o.Dataset != nil && o.Dataset.title != ref.Namespace+"/"+ref.Name {
 		o.Dataset.prepare(ref.Namespace, ref.Name)
 	}
@@ -171,6 +171,20 @@ func ParseClaim(name string, labels map[string]string) *Claim {
 		c.Dataset = cmp.Or(of, name)
 	}
 	return c
+}
+
+// ClaimLabels returns the labels that [ParseClaim] reads; nil if there are none.
+func ClaimLabels(labels map[string]string) map[string]string {
+	var out map[string]string
+	for key, value := range labels {
+		if strings.HasPrefix(key, cachePrefix) || key == managedByLabel || key == wrappedByLabel {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
 }
 
 var errNoObject = errors.New("it is not a JSON object, or has no metadata.name")

@@ -134,8 +134,8 @@ func ParseProfile(text string) (*Profile, error) {
 	return p, nil
 }
 
-// sidecars reports whether any pipeline adds sidecars.
-func (p *Profile) sidecars() bool {
+// Sidecars reports whether any pipeline adds sidecars.
+func (p *Profile) Sidecars() bool {
 	for _, c := range []pipeline.Pipeline[*draft]{p.serverful.with, p.serverful.without, p.serverless.with, p.serverless.without} {
 		if slices.ContainsFunc(c, func(l pipeline.Step[*draft]) bool { return l.Name == fuseSidecarName }) {
 			return true
@@ -151,4 +151,13 @@ func describe(err error) error {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return errors.New(text)
+}
+
+// ProfileIn parses the profile of a ConfigMap with this data.
+func ProfileIn(data map[string]string) (*Profile, error) {
+	profile, err := ParseProfile(data[profileKey])
+	if err != nil {
+		err = prefixed(profileKey, err)
+	}
+	return profile, err
 }

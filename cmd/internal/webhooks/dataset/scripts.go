@@ -93,8 +93,8 @@ func ScriptsName() string {
 	return scriptsVolume + "-" + hex.EncodeToString(sum[:5])
 }
 
-// scripts returns the ConfigMap for a namespace.
-func scripts(namespace string) *corev1.ConfigMap {
+// Scripts returns the ConfigMap for a namespace.
+func Scripts(namespace string) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

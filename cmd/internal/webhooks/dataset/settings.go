@@ -98,7 +98,7 @@ func (s Settings) Validate() error {
 	if s.PluginsProfile != "" && s.PluginsProfileConfigMap != "" {
 		errs = append(errs, field.Forbidden(at("pluginsProfileConfigMap"), "the profile stands in pluginsProfile already: leave one out"))
 	}
-	if ref := s.profileRef(); s.PluginsProfileConfigMap != "" && (len(validation.IsDNS1123Label(ref.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(ref.Name)) > 0) {
+	if ref := s.ProfileRef(); s.PluginsProfileConfigMap != "" && (len(validation.IsDNS1123Label(ref.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(ref.Name)) > 0) {
 		errs = append(errs, field.Invalid(at("pluginsProfileConfigMap"), s.PluginsProfileConfigMap, "write NAMESPACE/NAME, such as fluid-system/webhook-plugins"))
 	}
 	if s.PluginsProfile != "" {
@@ -150,14 +150,14 @@ func prefixed(field string, err error) error {
 	return errors.Join(errs...)
 }
 
-// profileRef names the ConfigMap with the profile, or is empty.
-func (s Settings) profileRef() Ref {
+// ProfileRef names the ConfigMap with the profile, or is empty.
+func (s Settings) ProfileRef() Ref {
 	namespace, name, _ := strings.Cut(s.PluginsProfileConfigMap, "/")
 	return Ref{ProfileKind, namespace, name}
 }
 
-// profile returns the profile of the settings, or nil if it is in a ConfigMap.
-func (s Settings) profile() (*Profile, error) {
+// Profile returns the profile of the settings, or nil if it is in a ConfigMap.
+func (s Settings) Profile() (*Profile, error) {
 	if s.PluginsProfileConfigMap != "" {
 		return nil, nil
 	}
@@ -167,11 +167,11 @@ func (s Settings) profile() (*Profile, error) {
 // Sidecars reports whether pods may get sidecars: because of the profile, or because
 // the profile is in a ConfigMap.
 func (s Settings) Sidecars() bool {
-	profile, err := s.profile()
-	return !s.Disabled && (err != nil || profile == nil || profile.sidecars())
+	profile, err := s.Profile()
+	return !s.Disabled && (err != nil || profile == nil || profile.Sidecars())
 }
 
-// PolicyRules returns the rights that a [Watcher] needs for the settings: cluster-wide,
+// PolicyRules returns the rights that a watcher needs for the settings: cluster-wide,
 // and by namespace.
 func (s Settings) PolicyRules() (rules []rbacv1.PolicyRule, in map[string][]rbacv1.PolicyRule) {
 	if s.Sidecars() {
@@ -181,7 +181,7 @@ func (s Settings) PolicyRules() (rules []rbacv1.PolicyRule, in map[string][]rbac
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
 		}
 	}
-	if ref := s.profileRef(); ref.Name != "" {
+	if ref := s.ProfileRef(); ref.Name != "" {
 		in = map[string][]rbacv1.PolicyRule{ref.Namespace: {
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{ref.Name}, Verbs: []string{"list", "watch"}},
 		}}

@@ -55,7 +55,7 @@ func New(source Source, settings Settings, observe Observer) ([]admission.Webhoo
 	if err != nil {
 		return nil, err
 	}
-	profile, err := settings.profile()
+	profile, err := settings.Profile()
 	if err != nil {
 		return nil, err
 	}

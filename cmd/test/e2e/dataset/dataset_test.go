@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/live"
 	"github.com/sallyport-io/sallyport/cmd/test/fluid"
 )
 
@@ -68,9 +69,9 @@ func TestDatasets(t *testing.T) {
 }
 
 // watch follows datasets in this process.
-func (c *cluster) watch(t *testing.T) *dataset.Watcher {
+func (c *cluster) watch(t *testing.T) *live.Watcher {
 	t.Helper()
-	watcher, err := dataset.Watch(c.config, slog.New(slog.DiscardHandler))
+	watcher, err := live.Watch(c.config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func testMetrics(t *testing.T, c *cluster) {
 	}
 }
 
-func testDefinitions(t *testing.T, c *cluster, watcher *dataset.Watcher) {
+func testDefinitions(t *testing.T, c *cluster, watcher *live.Watcher) {
 	ref := dataset.Ref{Kind: "CacheRuntime", Namespace: "team-a", Name: "cached"}
 	for _, fresh := range []bool{false, true} {
 		if _, err := watcher.Find(t.Context(), ref, fresh); !errors.Is(err, dataset.ErrNotInstalled) {

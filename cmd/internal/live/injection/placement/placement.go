@@ -13,6 +13,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/live"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -52,7 +53,7 @@ type Explainer struct {
 
 // New returns an explainer for a cluster. Settings are those of the dataset webhook.
 func New(c *cluster.Cluster, settings dataset.Settings, notes io.Writer) (*Explainer, error) {
-	reader, err := dataset.NewReader(c.Config)
+	reader, err := live.NewReader(c.Config)
 	if err != nil {
 		return nil, err
 	}

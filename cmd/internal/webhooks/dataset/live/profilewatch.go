@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+package live
 
 import (
 	"context"
@@ -16,22 +16,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // profileStore holds the profile of a watched ConfigMap. If it becomes invalid or is
 // deleted, the last valid profile stays.
 type profileStore struct {
-	ref       Ref
+	ref       dataset.Ref
 	logger    *slog.Logger
 	changed   func()
 	reflector *cache.Reflector
-	now       atomic.Pointer[Profile]
+	now       atomic.Pointer[dataset.Profile]
 	problem   atomic.Pointer[string] // why there is none yet
 }
 
 // followProfile watches a ConfigMap, unless it is already watched.
-func (w *Watcher) followProfile(ref Ref) {
+func (w *Watcher) followProfile(ref dataset.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.profiles[ref] != nil {
@@ -68,8 +69,8 @@ func (w *Watcher) followProfiles(ctx context.Context) {
 
 // ReadyFor returns nil if the settings name no ConfigMap, or once its profile has been
 // read.
-func (w *Watcher) ReadyFor(settings Settings) error {
-	ref := settings.profileRef()
+func (w *Watcher) ReadyFor(settings dataset.Settings) error {
+	ref := settings.ProfileRef()
 	if ref.Name == "" || settings.Disabled {
 		return nil
 	}
@@ -78,14 +79,14 @@ func (w *Watcher) ReadyFor(settings Settings) error {
 }
 
 // profile returns the profile of a watched ConfigMap.
-func (w *Watcher) profile(ref Ref) (*Object, error) {
+func (w *Watcher) profile(ref dataset.Ref) (*dataset.Object, error) {
 	w.mu.Lock()
 	p := w.profiles[ref]
 	w.mu.Unlock()
 	problem := "it is not read yet (may this server list and watch it?)"
 	if p != nil {
 		if now := p.now.Load(); now != nil {
-			return &Object{Profile: now}, nil
+			return &dataset.Object{Profile: now}, nil
 		}
 		if text := p.problem.Load(); text != nil {
 			problem = *text
@@ -97,11 +98,9 @@ func (w *Watcher) profile(ref Ref) (*Object, error) {
 // set reads the profile of a ConfigMap; nil means that it is missing.
 func (p *profileStore) set(o *corev1.ConfigMap) {
 	err := errors.New("it is not there: create it, or name another in pluginsProfileConfigMap")
-	var profile *Profile
+	var profile *dataset.Profile
 	if o != nil {
-		if profile, err = ParseProfile(o.Data[profileKey]); err != nil {
-			err = prefixed(profileKey, err)
-		}
+		profile, err = dataset.ProfileIn(o.Data)
 	}
 	if err == nil {
 		p.now.Store(profile)

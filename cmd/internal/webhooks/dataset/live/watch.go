@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+// Package live reads Datasets and runtimes in a cluster, and follows them: it is a source of the dataset webhook.
+package live
 
 import (
 	"context"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -35,8 +37,8 @@ const absentInterval = 5 * time.Second
 // go to the API server. See [Watch].
 type Watcher struct {
 	reader   *Reader
-	index    *Index
-	follows  map[Kind]*follow
+	index    *dataset.Index
+	follows  map[dataset.Kind]*follow
 	logger   *slog.Logger
 	changed  chan struct{} // Datasets or settings have changed
 	sidecars atomic.Bool   // wanted by a profile of the settings
@@ -44,14 +46,14 @@ type Watcher struct {
 
 	core     *rest.RESTClient // for typed objects
 	mu       sync.Mutex
-	profiles map[Ref]*profileStore
+	profiles map[dataset.Ref]*profileStore
 	wanted   chan struct{} // another profile is wanted
 }
 
 // follow watches one kind.
 type follow struct {
-	kind      Kind
-	index     *Index
+	kind      dataset.Kind
+	index     *dataset.Index
 	reflector *cache.Reflector
 	changed   func()
 	loaded    func()
@@ -74,8 +76,8 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 		return nil, err
 	}
 	w := &Watcher{
-		reader: reader, index: NewIndex(), follows: map[Kind]*follow{}, logger: logger,
-		loaded: func() {}, changed: make(chan struct{}, 1), profiles: map[Ref]*profileStore{}, wanted: make(chan struct{}, 1),
+		reader: reader, index: dataset.NewIndex(), follows: map[dataset.Kind]*follow{}, logger: logger,
+		loaded: func() {}, changed: make(chan struct{}, 1), profiles: map[dataset.Ref]*profileStore{}, wanted: make(chan struct{}, 1),
 	}
 	if w.core, err = store.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
 		return nil, fmt.Errorf("client for ConfigMaps: %w", err)
@@ -85,7 +87,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 		return nil, fmt.Errorf("client for claims: %w", err)
 	}
 	resource := claims.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"})
-	w.follow(ClaimKind, &metav1.PartialObjectMetadata{}, &cache.ListWatch{
+	w.follow(dataset.ClaimKind, &metav1.PartialObjectMetadata{}, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return resource.List(ctx, options)
 		},
@@ -93,8 +95,8 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 			return resource.Watch(ctx, options)
 		},
 	})
-	for _, kind := range append([]runtimeKind{datasetResource}, sortedRuntimeKinds()...) {
-		w.follow(kind.kind, &lean{}, w.lister(kind.resource))
+	for _, kind := range dataset.FluidKinds() {
+		w.follow(kind, &lean{}, w.lister(dataset.ResourceOf(kind)))
 	}
 	return w, nil
 }
@@ -113,9 +115,9 @@ func (w *Watcher) lister(resource string) *cache.ListWatch {
 	}
 }
 
-func (w *Watcher) follow(kind Kind, expected runtime.Object, source *cache.ListWatch) {
+func (w *Watcher) follow(kind dataset.Kind, expected runtime.Object, source *cache.ListWatch) {
 	f := &follow{kind: kind, index: w.index, logger: w.logger, interval: absentInterval, changed: func() {}, loaded: func() { w.loaded() }}
-	if kind == DatasetKind {
+	if kind == dataset.DatasetKind {
 		f.changed = func() { tell(w.changed) }
 	}
 	f.reflector = store.Reflector("datasets: "+string(kind), store.Soon, f.patient(source), expected, f)
@@ -189,20 +191,20 @@ func (w *Watcher) Ready() error {
 
 func (w *Watcher) notReady() error {
 	var missing []string
-	for _, kind := range append([]runtimeKind{{kind: ClaimKind}, datasetResource}, sortedRuntimeKinds()...) {
-		if !w.follows[kind.kind].ready.Load() {
-			missing = append(missing, string(kind.kind))
+	for _, kind := range append([]dataset.Kind{dataset.ClaimKind}, dataset.FluidKinds()...) {
+		if !w.follows[kind].ready.Load() {
+			missing = append(missing, string(kind))
 		}
 	}
 	return fmt.Errorf("not all of %s are read yet (may this server list them?)", strings.Join(missing, ", "))
 }
 
 // Len returns the number of known Datasets.
-func (w *Watcher) Len() int { return w.index.Count(DatasetKind) }
+func (w *Watcher) Len() int { return w.index.Count(dataset.DatasetKind) }
 
 // Find implements [Source].
-func (w *Watcher) Find(ctx context.Context, ref Ref, fresh bool) (*Object, error) {
-	if ref.Kind == ProfileKind {
+func (w *Watcher) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*dataset.Object, error) {
+	if ref.Kind == dataset.ProfileKind {
 		return w.profile(ref)
 	}
 	if err := w.Ready(); err != nil {
@@ -213,23 +215,23 @@ func (w *Watcher) Find(ctx context.Context, ref Ref, fresh bool) (*Object, error
 	case fresh || f == nil:
 		return w.reader.Find(ctx, ref, true)
 	case f.absent.Load():
-		return nil, ErrNotInstalled
+		return nil, dataset.ErrNotInstalled
 	}
 	return w.index.Find(ctx, ref, false)
 }
 
 // objectOf returns the cached part of a listed or watched object.
-func objectOf(obj any) (Ref, *Object, error) {
+func objectOf(obj any) (dataset.Ref, *dataset.Object, error) {
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata:
-		return Ref{ClaimKind, o.Namespace, o.Name}, &Object{Claim: ParseClaim(o.Name, o.Labels)}, nil
+		return dataset.Ref{Kind: dataset.ClaimKind, Namespace: o.Namespace, Name: o.Name}, &dataset.Object{Claim: dataset.ParseClaim(o.Name, o.Labels)}, nil
 	case *lean:
 		if o.object == nil {
-			return o.ref, nil, fmt.Errorf("%s: %w", o.Kind, errNoObject)
+			return o.ref, nil, fmt.Errorf("%s: %w", o.Kind, errNoName)
 		}
 		return o.ref, o.object, nil
 	}
-	return Ref{}, nil, fmt.Errorf("%T is not read by this webhook", obj)
+	return dataset.Ref{}, nil, fmt.Errorf("%T is not read by this webhook", obj)
 }
 
 // Add implements [cache.ReflectorStore].
@@ -259,7 +261,7 @@ func (f *follow) Delete(obj any) error {
 
 // Replace implements [cache.ReflectorStore].
 func (f *follow) Replace(objects []any, _ string) error {
-	all := make(map[Ref]*Object, len(objects))
+	all := make(map[dataset.Ref]*dataset.Object, len(objects))
 	for _, obj := range objects {
 		ref, object, err := objectOf(obj)
 		if err != nil {
@@ -283,24 +285,11 @@ func (f *follow) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(*metav1.PartialObjectMetadata); ok {
 			o.ObjectMeta = metav1.ObjectMeta{
-				Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, Labels: countingLabels(o.Labels), Annotations: initialEvents(o.Annotations),
+				Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, Labels: dataset.ClaimLabels(o.Labels), Annotations: initialEvents(o.Annotations),
 			}
 		}
 		return obj, nil
 	}
-}
-
-func countingLabels(labels map[string]string) map[string]string {
-	var out map[string]string
-	for key, value := range labels {
-		if strings.HasPrefix(key, cachePrefix) || key == managedByLabel || key == wrappedByLabel {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[key] = value
-		}
-	}
-	return out
 }
 
 // initialEvents keeps the annotation that ends the initial events of a watch.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+package live
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -32,7 +33,7 @@ func NewReader(config *rest.Config) (*Reader, error) {
 	}{
 		{&r.core, schema.GroupVersion{Version: "v1"}},
 		{&r.apps, schema.GroupVersion{Group: "apps", Version: "v1"}},
-		{&r.fluid, schema.GroupVersion{Group: Group, Version: Version}},
+		{&r.fluid, schema.GroupVersion{Group: dataset.Group, Version: dataset.Version}},
 	} {
 		var err error
 		if *c.client, err = store.Client(config, c.version, addLean); err != nil {
@@ -43,25 +44,23 @@ func NewReader(config *rest.Config) (*Reader, error) {
 }
 
 // Find implements [Source].
-func (r *Reader) Find(ctx context.Context, ref Ref, _ bool) (*Object, error) {
+func (r *Reader) Find(ctx context.Context, ref dataset.Ref, _ bool) (*dataset.Object, error) {
 	// Claim names come from the pod's author and have not been validated yet.
 	if len(content.IsPathSegmentName(ref.Name)) > 0 {
 		return nil, nil
 	}
 	client, resource := r.fluid, ""
 	switch ref.Kind {
-	case ClaimKind:
+	case dataset.ClaimKind:
 		client, resource = r.core, "persistentvolumeclaims"
-	case VolumeKind:
+	case dataset.VolumeKind:
 		client, resource = r.core, "persistentvolumes"
-	case ProfileKind:
+	case dataset.ProfileKind:
 		client, resource = r.core, "configmaps"
-	case DaemonSetKind:
+	case dataset.DaemonSetKind:
 		client, resource = r.apps, "daemonsets"
-	case DatasetKind:
-		resource = datasetResource.resource
 	default:
-		resource = runtimeKinds[typeOf(ref.Kind)].resource
+		resource = dataset.ResourceOf(ref.Kind)
 	}
 	get := client.Get().Resource(resource).Name(ref.Name)
 	if ref.Namespace != "" {
@@ -74,7 +73,7 @@ func (r *Reader) Find(ctx context.Context, ref Ref, _ bool) (*Object, error) {
 	case apierrors.IsNotFound(err):
 		// Without such an API, the answer is not a Status of the API.
 		if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-			return nil, ErrNotInstalled
+			return nil, dataset.ErrNotInstalled
 		}
 		return nil, nil
 	case err != nil && (apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)):
@@ -82,10 +81,10 @@ func (r *Reader) Find(ctx context.Context, ref Ref, _ bool) (*Object, error) {
 	case err != nil:
 		return nil, err
 	}
-	_, object, err := Parse(ref.Kind, raw)
+	_, object, err := dataset.Parse(ref.Kind, raw)
 	if err != nil {
 		return nil, err
 	}
-	object.prepare(ref)
+	object.Prepare(ref)
 	return object, nil
 }

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+package live
 
 import (
-	"fmt"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
+
+// errNoName is about an object that cannot be kept.
+var errNoName = errors.New("it is not a JSON object, or has no metadata.name")
 
 // lean decodes only what the webhook needs of a Fluid object. The whole object never
 // exists in memory, not even as one of thousands in a list.
 type lean struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	ref    Ref
-	object *Object // nil for a bookmark, which only has a resource version
+	ref    dataset.Ref
+	object *dataset.Object // nil for a bookmark, which only has a resource version
 }
 
 // leanList is a list of them.
@@ -58,13 +62,13 @@ func (l *lean) UnmarshalJSON(raw []byte) error {
 		}
 	})
 	if !ok {
-		return errNoObject
+		return errNoName
 	}
 	if l.Name == "" {
 		return nil
 	}
 	var err error
-	l.ref, l.object, err = Parse(Kind(l.Kind), raw)
+	l.ref, l.object, err = dataset.Parse(dataset.Kind(l.Kind), raw)
 	return err
 }
 
@@ -86,40 +90,17 @@ func (l *leanList) DeepCopyObject() runtime.Object {
 
 // addLean registers Fluid's kinds as lean ones.
 func addLean(scheme *runtime.Scheme) error {
-	version := schema.GroupVersion{Group: Group, Version: Version}
-	for _, kind := range append([]runtimeKind{datasetResource}, sortedRuntimeKinds()...) {
-		scheme.AddKnownTypeWithName(version.WithKind(string(kind.kind)), &lean{})
-		scheme.AddKnownTypeWithName(version.WithKind(string(kind.kind)+"List"), &leanList{})
+	version := schema.GroupVersion{Group: dataset.Group, Version: dataset.Version}
+	for _, kind := range dataset.FluidKinds() {
+		scheme.AddKnownTypeWithName(version.WithKind(string(kind)), &lean{})
+		scheme.AddKnownTypeWithName(version.WithKind(string(kind)+"List"), &leanList{})
 	}
 	metav1.AddToGroupVersion(scheme, version)
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return nil
 }
 
-var datasetResource = runtimeKind{kind: DatasetKind, resource: "datasets"}
-
-func sortedRuntimeKinds() []runtimeKind {
-	var out []runtimeKind
-	for _, name := range RuntimeTypes() {
-		out = append(out, runtimeKinds[name])
-	}
-	return out
-}
-
-// Resources returns the plural names of the Fluid resources that the webhook reads.
-func Resources() []string {
-	out := []string{datasetResource.resource}
-	for _, kind := range sortedRuntimeKinds() {
-		out = append(out, kind.resource)
-	}
-	return out
-}
-
-// Kinds returns the kinds that the webhook reads, with their API versions.
-func Kinds() map[Kind]string {
-	out := map[Kind]string{ClaimKind: "v1", VolumeKind: "v1", ProfileKind: "v1", DaemonSetKind: "apps/v1", DatasetKind: Group + "/" + Version}
-	for _, kind := range runtimeKinds {
-		out[kind.kind] = fmt.Sprintf("%s/%s", Group, Version)
-	}
-	return out
+func text(r *rawjson.Reader) string {
+	out, _ := r.String()
+	return string(out)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+package live
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
 )
 
 const (
@@ -19,10 +21,10 @@ const (
 )
 
 // Want applies settings. From now on it watches the ConfigMap that they name, if any.
-func (w *Watcher) Want(settings Settings) {
-	profile, err := settings.profile()
-	w.sidecars.Store(err == nil && profile != nil && profile.sidecars() && !settings.Disabled)
-	if ref := settings.profileRef(); ref.Name != "" && !settings.Disabled {
+func (w *Watcher) Want(settings dataset.Settings) {
+	profile, err := settings.Profile()
+	w.sidecars.Store(err == nil && profile != nil && profile.Sidecars() && !settings.Disabled)
+	if ref := settings.ProfileRef(); ref.Name != "" && !settings.Disabled {
 		w.followProfile(ref)
 	}
 	tell(w.changed)
@@ -36,7 +38,7 @@ func (w *Watcher) wantsSidecars() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.profiles {
-		if now := p.now.Load(); now != nil && now.sidecars() {
+		if now := p.now.Load(); now != nil && now.Sidecars() {
 			return true
 		}
 	}
@@ -77,7 +79,7 @@ func (w *Watcher) prepare(ctx context.Context) {
 // prepareAll covers all namespaces and returns when to run again.
 func (w *Watcher) prepareAll(ctx context.Context, prepared map[string]time.Time) time.Duration {
 	next := prepareAgain
-	namespaces := w.index.datasetNamespaces()
+	namespaces := w.index.DatasetNamespaces()
 	current := make(map[string]bool, len(namespaces))
 	for _, namespace := range namespaces {
 		current[namespace] = true
@@ -88,7 +90,7 @@ func (w *Watcher) prepareAll(ctx context.Context, prepared map[string]time.Time)
 			if ctx.Err() != nil {
 				return next
 			}
-			w.logger.Warn("the ConfigMap that sidecars need cannot be created: pods with sidecars wait for it", "namespace", namespace, "name", ScriptsName(), "error", err)
+			w.logger.Warn("the ConfigMap that sidecars need cannot be created: pods with sidecars wait for it", "namespace", namespace, "name", dataset.ScriptsName(), "error", err)
 			next = prepareRetry
 			continue
 		}
@@ -103,7 +105,7 @@ func (w *Watcher) prepareAll(ctx context.Context, prepared map[string]time.Time)
 }
 
 func (w *Watcher) createScripts(ctx context.Context, namespace string) error {
-	body, err := json.Marshal(scripts(namespace))
+	body, err := json.Marshal(dataset.Scripts(namespace))
 	if err != nil {
 		return err
 	}
