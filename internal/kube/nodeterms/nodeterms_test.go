@@ -49,6 +49,25 @@ func TestMalformedTermsAreReported(t *testing.T) {
 	}
 }
 
+func TestRequirementsAreVisitedUntilToldOtherwise(t *testing.T) {
+	term := jsontext.Value(`{"matchFields":[{"key":"f"}],"later":[1],"matchExpressions":[{"key": "a"},null]}`)
+	for most, want := range map[int]string{
+		1: `matchFields={"key":"f"};`,
+		2: `matchFields={"key":"f"};matchExpressions={"key": "a"};`,
+		9: `matchFields={"key":"f"};matchExpressions={"key": "a"};matchExpressions=null;`,
+	} {
+		got := ""
+		Each(term, func(field string, requirement jsontext.Value) bool {
+			got += field + "=" + string(requirement) + ";"
+			most--
+			return most > 0
+		})
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // TestWhatIsAddedChangesNothingElse: what was there keeps its bytes and its order, and unknown members stay.
 func TestWhatIsAddedChangesNothingElse(t *testing.T) {
 	for name, test := range map[string]struct{ raw, want string }{

@@ -25,6 +25,26 @@ func ReadTerm(raw jsontext.Value) Term {
 	return readTerm(&r, &ok)
 }
 
+// Each calls visit with the bytes of each requirement of a term until it returns false. It costs less than [ReadTerm].
+func Each(term jsontext.Value, visit func(field string, requirement jsontext.Value) bool) {
+	r := rawjson.NewReader(term)
+	r.Object(func(name []byte) {
+		field := Expressions
+		switch string(name) {
+		case Expressions:
+		case Fields:
+			field = Fields
+		default:
+			return
+		}
+		r.Array(func(int) {
+			if !visit(field, r.Value()) {
+				r.Stop()
+			}
+		})
+	})
+}
+
 func readTerm(r *rawjson.Reader, ok *bool) (t Term) {
 	start := r.Offset()
 	*ok = r.Object(func(field []byte) {

@@ -35,6 +35,9 @@ func (t *NodeTerm) Parse(b *meta.Budget) *parsedTerm {
 	return t.parsed
 }
 
+// nodeTermFields are the two lists of a node term.
+var nodeTermFields = [2]string{nodeterms.Expressions, nodeterms.Fields}
+
 // A parsedTerm holds the expressions of both lists of a term.
 type parsedTerm [2]struct {
 	expressions []expression
@@ -48,19 +51,23 @@ type expression struct {
 }
 
 func parseTerm(raw jsontext.Value, b *meta.Budget) *parsedTerm {
-	read, term := nodeterms.ReadTerm(raw), &parsedTerm{}
-	for i, list := range [2][]nodeterms.Requirement{read.Expressions, read.Fields} {
-		term[i].byKey = map[string][]int{}
-		for at, r := range list {
-			if b.Did(meta.WorkOfVisit); b.Spent() {
-				break
-			}
-			b.Did(len(r.Raw) + meta.WorkOfComparison)
-			e := expression{raw: r.Raw, tree: plan.Decode(r.Raw), key: r.Operator + " " + r.Key}
-			term[i].expressions = append(term[i].expressions, e)
-			term[i].byKey[e.key] = append(term[i].byKey[e.key], at)
+	term := &parsedTerm{{byKey: map[string][]int{}}, {byKey: map[string][]int{}}}
+	nodeterms.Each(raw, func(field string, requirement jsontext.Value) bool {
+		if b.Did(meta.WorkOfVisit); b.Spent() {
+			return false
 		}
-	}
+		b.Did(len(requirement) + meta.WorkOfComparison)
+		e := expression{raw: requirement, tree: plan.Decode(requirement)}
+		if object, ok := e.tree.(map[string]any); ok {
+			key, _ := object["key"].(string)
+			operator, _ := object["operator"].(string)
+			e.key = operator + " " + key
+		}
+		list := &term[slices.Index(nodeTermFields[:], field)]
+		list.byKey[e.key] = append(list.byKey[e.key], len(list.expressions))
+		list.expressions = append(list.expressions, e)
+		return true
+	})
 	return term
 }
 
@@ -69,7 +76,7 @@ func (t *parsedTerm) Empty() bool { return len(t[0].expressions)+len(t[1].expres
 // Missing returns the expressions of a wanted term that this one lacks.
 func (t *parsedTerm) Missing(wanted *parsedTerm, b *meta.Budget) []nodeterms.List {
 	var out []nodeterms.List
-	for i, field := range [2]string{nodeterms.Expressions, nodeterms.Fields} {
+	for i, field := range nodeTermFields {
 		present, list := &t[i], nodeterms.List{Field: field}
 		for _, w := range wanted[i].expressions {
 			has := func(at int) bool {
