@@ -23,13 +23,14 @@ type withNewSettings struct {
 		Tone         string        `json:"tone,omitempty" flag:"tone" value:"tone" enum:"Kind,Firm"`
 		Pause        time.Duration `json:"pause" flag:"pause" min:"1"`
 		Reply        string        `json:"reply,omitempty" flag:"reply" with:"tone=Firm"`
+		Retries      int64         `json:"retries" flag:"retries" min:"2"`
 		Signed       []string      `json:"signed,omitempty" flag:"signed" with:"tone=Loud,required"`
 	} `json:"serving"`
 }
 
 func newSettings() *withNewSettings {
 	s := &withNewSettings{}
-	s.Serving.MaxGreetings, s.Serving.Pause = 3, time.Second
+	s.Serving.MaxGreetings, s.Serving.Pause, s.Serving.Retries = 3, time.Second, 2
 	return s
 }
 
@@ -47,8 +48,9 @@ func TestANewSettingIsAFieldAndItsDefault(t *testing.T) {
 --tone: serving.tone: Unsupported value: "Loud": supported values: "Kind", "Firm"
 --pause: serving.pause: Invalid value: "-1s": must be positive
 --reply: serving.reply: Forbidden: only with the tone Firm
+--retries: serving.retries: Invalid value: 1: must be at least 2
 --signed: serving.signed: Required value: the tone Loud needs it`
-	if err := flags.Parse([]string{"--max-greetings=10", "--tone=Loud", "--pause=-1s", "--reply=a"}); err != nil {
+	if err := flags.Parse([]string{"--max-greetings=10", "--tone=Loud", "--pause=-1s", "--reply=a", "--retries=1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := setting.ByFlags(flags, setting.Join(tags.Validate(s, nil))); err == nil || err.Error() != want {
@@ -68,7 +70,7 @@ func TestANewSettingIsAFieldAndItsDefault(t *testing.T) {
 	const wantInFile = `file:2: serving.maxGreetings: Invalid value: 10: must be between 0 and 9
 file:3: serving.tone: Unsupported value: "Loud": supported values: "Kind", "Firm"
 file:4: serving.pause: Invalid value: "-1s": must be positive
-file:6: unknown field "serving.extra": known are maxGreetings, pause, reply, signed, tone`
+file:6: unknown field "serving.extra": known are maxGreetings, pause, reply, retries, signed, tone`
 	if got := p.err().Error(); got != wantInFile {
 		t.Errorf("the file: %s\nwant %s", got, wantInFile)
 	}

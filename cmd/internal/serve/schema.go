@@ -73,12 +73,12 @@ func schemaOf(t reflect.Type, path string, of reflect.StructField) Schema {
 		return Schema{"type": "boolean"}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		schema := Schema{"type": "integer"}
-		least, most := tags.Limits(of)
-		if least != math.MinInt64 {
-			schema["minimum"] = least
+		minimum, maximum := tags.Limits(of)
+		if minimum != math.MinInt64 {
+			schema["minimum"] = minimum
 		}
-		if most != math.MaxInt64 {
-			schema["maximum"] = most
+		if maximum != math.MaxInt64 {
+			schema["maximum"] = maximum
 		}
 		return schema
 	default:

@@ -96,15 +96,15 @@ func Validate(settings any, path *field.Path) field.ErrorList {
 		if optional := strings.HasSuffix(s.Tag.Get("json"), ",omitempty") && s.Value.IsZero(); known != nil && !optional && !slices.Contains(known, value.String()) {
 			errs = append(errs, field.NotSupported(s.Path, value.String(), known))
 		}
-		if least, most := Limits(s.StructField); value.CanInt() && (value.Int() < least || value.Int() > most) {
-			errs = append(errs, field.Invalid(s.Path, shown(value), requirement(least, most)))
+		if minimum, maximum := Limits(s.StructField); value.CanInt() && (value.Int() < minimum || value.Int() > maximum) {
+			errs = append(errs, field.Invalid(s.Path, shown(value), requirement(minimum, maximum)))
 		}
 	})
 	return errs
 }
 
-// Limits returns the least and the greatest value that a field of integers accepts.
-func Limits(f reflect.StructField) (least, most int64) {
+// Limits returns the minimum and the maximum of a field of integers; those of a duration are nanoseconds.
+func Limits(f reflect.StructField) (minimum, maximum int64) {
 	return limit(f.Tag.Get("min"), math.MinInt64), limit(f.Tag.Get("max"), math.MaxInt64)
 }
 
@@ -115,14 +115,16 @@ func limit(text string, otherwise int64) int64 {
 	return otherwise
 }
 
-func requirement(least, most int64) string {
+func requirement(minimum, maximum int64) string {
 	switch {
-	case most != math.MaxInt64:
-		return fmt.Sprintf("must be between %d and %d", least, most)
-	case least == 0:
+	case maximum != math.MaxInt64:
+		return fmt.Sprintf("must be between %d and %d", minimum, maximum)
+	case minimum == 0:
 		return "must not be negative"
-	default:
+	case minimum == 1:
 		return "must be positive"
+	default:
+		return fmt.Sprintf("must be at least %d", minimum)
 	}
 }
 
