@@ -194,9 +194,9 @@ func commandsOf(s *rollouts.State) [][]cell {
 		out = append(out, []cell{text(what), {{text: "kubectl sallyport rollout " + command + " " + object, copied: true}}})
 	}
 	if s.InProgress() && !s.Aborted {
-		add("enter the next step", "promote")
+		add("promote the rollout to its next step", "promote")
 		add("complete the rollout", "promote --full")
-		add("give all new pods the stable revision", "abort")
+		add("abort the rollout", "abort")
 	}
 	if len(s.Revisions) > 1 {
 		add("see the difference with values", "diff --revision "+strconv.FormatInt(s.Revisions[1].Number, 10))

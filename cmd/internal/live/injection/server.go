@@ -145,7 +145,7 @@ func (p Preview) askServer(ctx context.Context, now *Defaults, changes []*Change
 			return err
 		}
 		if interferes {
-			c.Is.Unanswered = "the API server would have ClusterPodDefaults applied to it as they are now, because they allow no exclusion"
+			c.Is.Unanswered = "the current ClusterPodDefaults would be applied to it, because they allow no exclusion"
 		} else {
 			asked = append(asked, c)
 		}
