@@ -288,6 +288,10 @@ func testForeignDefinition(t *testing.T, e *env) {
 // made.
 func testProof(t *testing.T, e *env) {
 	name := e.namespace(t, "proof")
+	// It applies to no pod, although every-field applies to the pods that it selects.
+	e.create(t, podDefault(name, "invalid", kubeflowv1alpha1.PodDefaultSpec{
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"every": "field"}}, Env: []corev1.EnvVar{{Name: "A"}, {Name: "A", Value: "2"}},
+	}))
 	secret := name + "/authority"
 	s := e.serve(t, name, "--authority-secret", secret, lab.Set("webhooks.poddefault.authorizeAuthors", `"off"`))
 	args := func(kubeconfig string) []string {
@@ -325,7 +329,7 @@ func testProof(t *testing.T, e *env) {
 		err := e.client.Create(ctx, pod, client.DryRunAll)
 		return pod.Annotations[meta.ClusterMark("proof-wide")] != "", err
 	})
-	injection("ok: 4 of ")
+	injection("ok: 4 of 5 ")
 	var pods corev1.PodList
 	if err := e.client.List(t.Context(), &pods, client.InNamespace(name)); err != nil || len(pods.Items) > 0 {
 		t.Errorf("doctor left %d pods: %v", len(pods.Items), err)
@@ -341,7 +345,7 @@ func testProof(t *testing.T, e *env) {
 	eventually(t, "the quota to be in force", func(ctx context.Context) (bool, error) {
 		return apierrors.IsForbidden(e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll)), nil
 	})
-	injection("unknown: of 4 of ")
+	injection("unknown: of 5 of ")
 	if err := e.client.Delete(t.Context(), quota); err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +366,7 @@ func testProof(t *testing.T, e *env) {
 	eventually(t, "the other webhook to be called", func(ctx context.Context) (bool, error) {
 		return e.client.Create(ctx, simplePod(name, "probe"), client.DryRunAll) != nil, nil
 	})
-	injection("unknown: of 4 of ")
+	injection("unknown: of 5 of ")
 	if err := e.client.Delete(t.Context(), effects); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +378,7 @@ func testProof(t *testing.T, e *env) {
 	reader := e.userWith(t, "proof-reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
 	status, stdout, _ := e.look(t, append([]string{"doctor", "-o", "json", "--window=0s"}, args(reader)...)...)
 	lines := doctorOf(t, stdout)
-	expectLine(t, lines, "injection", "unknown: of 4 of ")
+	expectLine(t, lines, "injection", "unknown: of 5 of ")
 	if status == 0 {
 		t.Error("what is unknown is status 0")
 	}

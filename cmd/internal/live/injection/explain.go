@@ -188,7 +188,7 @@ func (e *Explanation) match(known *Defaults, stored *manifest.Object, out *revie
 		if stored != nil {
 			x.Applied, x.Detail = d.wasApplied(stored, r)
 		} else if !x.Applied {
-			x.Detail = d.whyNot(r, refused)
+			x.Detail = d.WhyNot(r, refused)
 		}
 		if reason := unmatched(r); reason != "" {
 			if stored == nil || !d.wasDecided(stored) {
@@ -198,19 +198,13 @@ func (e *Explanation) match(known *Defaults, stored *manifest.Object, out *revie
 			}
 			continue
 		}
-		var details []string
-		if x.Exempt == nil || x.Applied {
-			details = append(details, x.Detail)
-		}
 		if x.Exempt != nil && x.Applied {
-			details = append(details, "new pods are "+exemptUntil(x.Exempt))
-		} else if x.Exempt != nil {
-			details = append(details, exemptUntil(x.Exempt))
+			x.Detail += "; new pods are " + exemptUntil(x.Exempt)
 		}
 		for _, label := range r.Via {
-			details = append(details, fmt.Sprintf("selected by the label %s, which %s adds", label.Key, label.By))
+			x.Detail += fmt.Sprintf("; selected by the label %s, which %s adds", label.Key, label.By)
 		}
-		x.Detail = strings.TrimPrefix(strings.Join(details, "; "), "; ")
+		x.Detail = strings.TrimPrefix(x.Detail, "; ")
 		e.Matching = append(e.Matching, x)
 	}
 	if stored != nil {
@@ -249,14 +243,14 @@ func (d *Default) wasApplied(stored *manifest.Object, now match.Reason) (applied
 	case applied:
 		return true, "as it was at " + mark.State() + "; it has changed since, and is at " +
 			d.Plan.MarkNow().State() + " now"
-	case now.Why == match.Excluded:
-		return false, d.whyNot(now, false)
+	case now.Why == match.Excluded || now.Why == match.Exempt:
+		return false, d.WhyNot(now, false)
 	case decided && d.Plan.Audit:
 		return false, "its mode is Audit"
 	case decided:
 		return false, "it was looked at and not applied: skipped because of a conflict, or it cannot work"
 	case now.Why == match.Unusable && d.Plan.Problem() != nil:
-		return false, d.whyNot(now, false)
+		return false, d.WhyNot(now, false)
 	case stored.CreationTimestamp.Time.Before(d.CreationTimestamp.Time):
 		return false, "it was created after the pod"
 	}
@@ -295,9 +289,14 @@ func exemptUntil(e *exempt.Exemption) string {
 	return "exempt until " + e.Until.Format(time.RFC3339) + " (" + e.Reason + ")"
 }
 
-// whyNot explains the decision on a new pod.
-func (d *Default) whyNot(r match.Reason, denied bool) string {
+// WhyNot explains the decision on a new pod to which the object is not applied. It has no values of PodDefaults.
+func (d *Default) WhyNot(r match.Reason, denied bool) string {
+	if reason := unmatched(r); reason != "" {
+		return reason
+	}
 	switch r.Why {
+	case match.Exempt:
+		return exemptUntil(r.By)
 	case match.Excluded:
 		return "the pod excludes itself"
 	case match.Unusable:

@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -80,14 +81,14 @@ func (p *Prover) Run(ctx context.Context) (results []Result, total int, err erro
 
 func (p *Prover) try(ctx context.Context, trial *injection.Trial, o one) Result {
 	answer, reason := p.attempt(ctx, trial, o)
-	return Result{Object: o.title, Namespace: o.namespace, Answer: answer, Reason: reason}
+	return Result{Object: o.Plan.String(), Namespace: o.namespace, Answer: answer, Reason: reason}
 }
 
 func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (Answer, string) {
-	if o.problem != "" {
-		return Unknown, o.problem
+	if o.namespace == "" {
+		return Unknown, "it selects no namespace"
 	}
-	pod, err := newPod(o.namespace, o.selector)
+	pod, err := newPod(o.namespace, &o.Spec.Selector)
 	if err != nil {
 		return Unknown, err.Error()
 	}
@@ -121,10 +122,11 @@ func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (An
 	if foreseen.Denied != nil {
 		return p.notCalled(ctx, trial, pod, "the pod is admitted, although the webhook would deny it")
 	}
-	missing, extra, considered := compareMarks(foreseen, got)
+	if why := idle(o.Default, foreseen); why != "" {
+		return Idle, why
+	}
+	missing, extra := compareMarks(foreseen, got)
 	switch {
-	case !considered:
-		return Idle, "such pods get nothing: see the status of the object, and exemptions of the namespace"
 	case len(missing) > 0:
 		return p.notCalled(ctx, trial, pod, "pods are created without "+strings.Join(missing, ", "))
 	case len(extra) > 0 && hidden:
@@ -140,6 +142,21 @@ func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (An
 		return Differs, "pods are marked as injected, but lack " + listed(places) + "; another webhook may have changed it"
 	}
 	return Proven, ""
+}
+
+// idle says why an object applies to no pod like the foreseen one; empty if the webhook looks at it.
+func idle(d *injection.Default, foreseen *review.Outcome) string {
+	switch r := foreseen.PodDefaults.Of(d.Plan); r.Why {
+	case match.Applied, match.Audited, match.Skipped, match.PassedOver, match.Refused:
+		return ""
+	case match.Unusable:
+		if d.Plan.Problem() == nil { // a volume of the workload may be missing
+			return ""
+		}
+		fallthrough
+	default:
+		return d.WhyNot(r, false)
+	}
 }
 
 // notCalled finds out why a pod is not injected.
@@ -203,11 +220,11 @@ func listed(places []string) string {
 }
 
 // compareMarks compares marks by object and revision, and decisions. Resource versions change
-// with each status. Considered is false if nothing is foreseen, which proves nothing.
-func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []string, considered bool) {
+// with each status.
+func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []string) {
 	var after corev1.Pod
-	if json.Unmarshal(foreseen.After, &after) != nil || after.Annotations[meta.DecisionsAnnotation] == "" {
-		return nil, nil, false
+	if err := json.Unmarshal(foreseen.After, &after); err != nil {
+		return []string{"what is foreseen: " + err.Error()}, nil
 	}
 	marks := func(pod *corev1.Pod) map[string]string {
 		out := map[string]string{}
@@ -231,9 +248,9 @@ func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []s
 	}
 	decided := strings.Split(got.Annotations[meta.DecisionsAnnotation], ",")
 	for _, name := range strings.Split(after.Annotations[meta.DecisionsAnnotation], ",") {
-		if len(missing) == 0 && !slices.Contains(decided, name) {
+		if name != "" && len(missing) == 0 && !slices.Contains(decided, name) {
 			missing = append(missing, "a decision about "+name)
 		}
 	}
-	return missing, extra, true
+	return missing, extra
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,9 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/sallyport-io/sallyport/admission"
+	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/wire/replay"
 )
@@ -88,5 +94,49 @@ func TestErrorsOfOthersAreUnknownAndOwnOnesAreNot(t *testing.T) {
 				t.Errorf("%s: %s", answer, reason)
 			}
 		})
+	}
+}
+
+// TestWhatAppliesToNoPodSaysWhy: also if other objects apply to the pod.
+func TestWhatAppliesToNoPodSaysWhy(t *testing.T) {
+	index, known := source.NewIndex(), map[string]*injection.Default{}
+	objects, _, err := manifest.Parse("stdin", []byte(`
+{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {namespace: team-a, name: applies}, spec: {selector: {}, env: [{name: A, value: x}]}}
+---
+{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {namespace: team-a, name: exempt}, spec: {selector: {}, env: [{name: B, value: x}]}}
+---
+{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {namespace: team-a, name: invalid}, spec: {selector: {}, env: [{name: C, value: x}, {name: C, value: s3cret}]}}
+---
+{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {namespace: team-a, name: lacks}, spec: {selector: {}, volumeMounts: [{name: disk, mountPath: /data}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {namespace: team-a, name: p}, spec: {containers: [{name: main, image: x}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects[:4] {
+		if known[o.Name], err = injection.New(o); err != nil {
+			t.Fatal(err)
+		}
+		index.Set(known[o.Name].Plan)
+	}
+	exemption, err := exempt.New(&sallyportv1alpha1.Exemption{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "e"}, Spec: sallyportv1alpha1.ExemptionSpec{
+		Workloads: []string{"*"}, PodDefaults: []string{"exempt"}, Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "a test",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index.SetExemptions("team-a", []*exempt.Exemption{exemption})
+	webhook, err := poddefault.New(index, poddefault.DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := review.Decide(t.Context(), review.Asker{Operation: admissionv1.Create, Namespace: "team-a"}.Ask(objects[4], nil), []admission.Webhook{webhook})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"applies": "", "exempt": "exempt until ", "invalid": "it can never work: ", "lacks": ""} {
+		if got := idle(known[name], out); !strings.HasPrefix(got, want) || want == "" && got != "" || strings.Contains(got, "s3cret") {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }

@@ -10,13 +10,10 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/go-json-experiment/json"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -26,10 +23,8 @@ const Most = 20
 
 // one is an object of a sample, and the namespace in which it is tried.
 type one struct {
-	title, namespace string
-	selector         *metav1.LabelSelector
-	// problem says why it cannot be tried.
-	problem string
+	*injection.Default
+	namespace string
 }
 
 // sample returns all objects, or a choice of at most [Most]: first ClusterPodDefaults, which
@@ -58,15 +53,12 @@ func sample(ctx context.Context, c *cluster.Cluster) (chosen []one, total int, e
 			return nil, 0, fmt.Errorf("list namespaces: %w", err)
 		}
 	}
-	for _, o := range wide {
-		chosen = append(chosen, ofCluster(o, namespaces))
-	}
-	for _, o := range ours {
-		var pd kubeflowv1alpha1.PodDefault
-		if err := json.Unmarshal(o.Raw, &pd); err != nil {
-			return nil, 0, fmt.Errorf("%s: %w", o.Title(), err)
+	for _, o := range slices.Concat(wide, ours) {
+		d, err := injection.New(o)
+		if err != nil {
+			return nil, 0, err
 		}
-		chosen = append(chosen, one{title: "PodDefault " + o.Namespace + "/" + o.Name, namespace: o.Namespace, selector: &pd.Spec.Selector})
+		chosen = append(chosen, one{d, namespaceFor(d, namespaces)})
 	}
 	return chosen, total, nil
 }
@@ -96,34 +88,16 @@ func inTurn(objects []*manifest.Object) []*manifest.Object {
 	return out
 }
 
-// ofCluster tries a ClusterPodDefault in the first namespace that it selects, if possible
-// not in one of Kubernetes' own, which servers exclude.
-func ofCluster(o *manifest.Object, namespaces []*manifest.Object) one {
-	out := one{title: "ClusterPodDefault " + o.Name}
-	var pd sallyportv1alpha1.ClusterPodDefault
-	if err := json.Unmarshal(o.Raw, &pd); err != nil {
-		out.problem = "it cannot be read"
-		return out
-	}
-	out.selector = &pd.Spec.Selector
-	wanted := labels.Everything()
-	if pd.Spec.NamespaceSelector != nil {
-		var err error
-		if wanted, err = metav1.LabelSelectorAsSelector(pd.Spec.NamespaceSelector); err != nil {
-			out.problem = "its namespaceSelector does not parse"
-			return out
-		}
+// namespaceFor returns the namespace in which an object is tried: of a ClusterPodDefault the first that it selects, if possible
+// not one of Kubernetes' own, which servers exclude; empty if there is none.
+func namespaceFor(d *injection.Default, namespaces []*manifest.Object) (name string) {
+	if !d.Plan.Cluster() {
+		return d.Namespace
 	}
 	for _, n := range namespaces {
-		if !wanted.Matches(labels.Set(n.Labels)) {
-			continue
-		}
-		if out.namespace == "" || strings.HasPrefix(out.namespace, "kube-") && !strings.HasPrefix(n.Name, "kube-") {
-			out.namespace = n.Name
+		if d.Plan.SelectsNamespace(n.Labels) && (name == "" || strings.HasPrefix(name, "kube-") && !strings.HasPrefix(n.Name, "kube-")) {
+			name = n.Name
 		}
 	}
-	if out.namespace == "" {
-		out.problem = "it selects no namespace"
-	}
-	return out
+	return name
 }
