@@ -137,6 +137,20 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 	}
 }
 
+// TestAPodIsShownWithoutWhatItsRevisionAdded: the stable one, although the current revision adds something else.
+func TestAPodIsShownWithoutWhatItsRevisionAdded(t *testing.T) {
+	stable := `{"labels":{"mesh":"x"},"selector":{"matchLabels":{"use":"true"}},"sidecars":[{"image":"i","name":"proxy"}]}`
+	pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, uid: u, labels: {use: 'true', mesh: x}, annotations: {"+
+		meta.Mark("staged")+": '6', "+meta.RevisionsAnnotation+": 'staged@"+plan.RevisionOf([]byte(stable))+"'}}, spec: {containers: [{name: main, image: x}, {name: proxy, image: i}]}}")
+	bare, err := skeleton(pod, stagedDefault(t, "{steps: [{percent: 0}]}", stable, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw := string(bare.Raw); strings.Contains(raw, "mesh") || strings.Contains(raw, "proxy") || !strings.Contains(raw, "main") {
+		t.Errorf("the pod as sent: %s", raw)
+	}
+}
+
 // TestPodsOfTemplatesAreDrawnByTheirWorkload compares what is said of the pods of a workload
 // with what pods get whose controller is known.
 func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {

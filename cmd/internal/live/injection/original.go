@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
@@ -64,10 +65,14 @@ func original(ctx context.Context, c *cluster.Cluster, stored *manifest.Object, 
 
 // adds reports whether an object applied to the pod has added a label.
 func (k *Defaults) adds(stored *manifest.Object, key string) bool {
+	return k.carried(stored, func(c *plan.Plan) bool { return c.AddsLabel(key) })
+}
+
+// carried reports whether an object that is like this was applied to the pod.
+func (k *Defaults) carried(stored *manifest.Object, like func(*plan.Plan) bool) bool {
 	return slices.ContainsFunc(k.All, func(d *Default) bool {
-		_, adds := d.Spec.Labels[key]
-		_, applied := stored.Annotations[d.Plan.Mark()]
-		return adds && applied
+		c := d.Plan.CarriedBy(stored.Annotations)
+		return c != nil && like(c)
 	})
 }
 
@@ -104,7 +109,7 @@ func skeleton(stored *manifest.Object, known *Defaults) (*manifest.Object, error
 	bare := func(list []corev1.Container) []map[string]any {
 		out := []map[string]any{}
 		for _, container := range list {
-			if !known.brings(stored, container.Name) {
+			if !known.carried(stored, func(c *plan.Plan) bool { return c.Unpack().AddsContainer(container.Name) }) {
 				out = append(out, map[string]any{"name": container.Name, "image": container.Image})
 			}
 		}
@@ -129,12 +134,4 @@ func skeleton(stored *manifest.Object, known *Defaults) (*manifest.Object, error
 		annotations[meta.ExcludeAnnotation] = value
 	}
 	return withMetadata(stored.Part("", raw, stored.TypeMeta, metav1.ObjectMeta{}), stored, own, annotations)
-}
-
-// brings reports whether an object applied to the pod has added a container.
-func (k *Defaults) brings(stored *manifest.Object, name string) bool {
-	return slices.ContainsFunc(k.All, func(d *Default) bool {
-		_, applied := stored.Annotations[d.Plan.Mark()]
-		return applied && slices.ContainsFunc(slices.Concat(d.Spec.Sidecars, d.Spec.InitContainers), func(c corev1.Container) bool { return c.Name == name })
-	})
 }

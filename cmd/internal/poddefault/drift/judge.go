@@ -174,8 +174,9 @@ func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (d
 		if f.Object == nil {
 			continue
 		}
+		object := f.Object.CarriedBy(pod.Annotations)
 		for key, value := range own {
-			if f.Object.Adds(key, value) {
+			if object.Adds(key, value) {
 				own = maps.Clone(own)
 				delete(own, key)
 			}

@@ -329,6 +329,29 @@ func TestPodsOfTheRevisionBeforeAreCurrentUntilARolloutEnds(t *testing.T) {
 	}
 }
 
+// A label that the stable revision of an object has added is not the template's, although the current revision adds none.
+func TestLabelsOfTheRevisionThatAPodCarriesSelectNothing(t *testing.T) {
+	recorded, labelled := &revision.Set{}, map[string]string{"use": "x", "mesh": "y"}
+	adds := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
+		pd.Spec.Labels = map[string]string{"mesh": "y"}
+		one := revision.New(&metav1.OwnerReference{
+			APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: pd.Name, UID: pd.UID, Controller: new(true),
+		}, pd.Namespace, plan.Meaning(&pd.Spec), 1)
+		one.Labels[revision.StableLabel] = "true"
+		recorded.Add(revision.Prove(one))
+	})
+	now := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {
+		pd.Spec.Rollout = &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{Percent: new(int32(50))}}}
+	}).With(recorded)
+	by := podDefault("by-label", func(pd *kubeflowv1alpha1.PodDefault) {
+		pd.Spec.Selector.MatchLabels = map[string]string{"mesh": "y"}
+	})
+	got, err := New(index(now, by)).Pod(t.Context(), Pod{Namespace: "a", Labels: labelled, Annotations: carried(adds)})
+	if err != nil || !slices.Equal(text(got), []string{"current PodDefault a/x"}) {
+		t.Errorf("got %q, %v", text(got), err)
+	}
+}
+
 func TestWhatAPodDoesNotCarryItIsTooOldForOrHasPassed(t *testing.T) {
 	written := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	x := podDefault("x", func(pd *kubeflowv1alpha1.PodDefault) {

@@ -54,6 +54,12 @@ func (a *Additions) Position(name string) *kubeflowv1alpha1.ContainerPosition {
 	return nil
 }
 
+// AddsContainer reports whether the object adds a container, or an init container, with this name.
+func (a *Additions) AddsContainer(name string) bool {
+	named := func(i Item) bool { return i.Key == name }
+	return slices.ContainsFunc(a.Containers, named) || slices.ContainsFunc(a.InitContainers, named)
+}
+
 // ReachesContainers reports whether the object adds what the containers of a mesh do not get.
 func (a *Additions) ReachesContainers() bool {
 	return len(a.Env)+len(a.EnvFrom)+len(a.VolumeMounts)+len(a.ContainerLists)+len(a.Resources) > 0 ||

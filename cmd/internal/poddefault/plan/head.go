@@ -88,6 +88,11 @@ func (h *Head) Adds(key, value string) bool {
 	return slices.Contains(h.Labels, meta.Entry{Key: key, Value: value})
 }
 
+// AddsLabel reports whether the object adds a label with this key to pods.
+func (h *Head) AddsLabel(key string) bool {
+	return slices.ContainsFunc(h.Labels, func(l meta.Entry) bool { return l.Key == key })
+}
+
 // AddsWhatSelects reports whether a selector requires a label that the object adds.
 func (h *Head) AddsWhatSelects(selector labels.Selector) bool {
 	requirements, _ := selector.Requirements()

@@ -50,6 +50,20 @@ func (c *Plan) MarkIn(annotations map[string]string) (meta.CarriedMark, bool) {
 	return m, true
 }
 
+// CarriedBy returns the object in the revision of which a pod has the mark, if that is known, or else as it is; nil
+// without a mark.
+func (c *Plan) CarriedBy(annotations map[string]string) *Plan {
+	if _, marked := annotations[c.Mark()]; !marked {
+		return nil
+	}
+	if stable, _ := c.RolledOut(); stable != nil {
+		if mark, _ := c.MarkIn(annotations); stable.Wrote(mark) && !c.Wrote(mark) {
+			return stable
+		}
+	}
+	return c
+}
+
 // MarkNow returns the mark that a pod would get from the object as it is.
 func (c *Plan) MarkNow() meta.CarriedMark {
 	return meta.CarriedMark{Annotation: c.Mark(), Value: c.ResourceVersion, Revision: c.revision, Cluster: c.Cluster(), Name: c.name}
