@@ -121,6 +121,7 @@ func (j *Judge) of(namespace string) map[string]*plan.Plan {
 func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 	found := map[string]Finding{} // by title
 	marks := map[string]meta.CarriedMark{}
+	var carried []*plan.Plan
 	for _, mark := range meta.Marks(pod.Annotations) {
 		f := Finding{State: Surplus, Title: mark.Title(pod.Namespace), Revision: mark.Revision}
 		of := pod.Namespace
@@ -129,12 +130,17 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 		}
 		if f.Object = j.of(of)[mark.Annotation]; f.Object != nil {
 			f.Title = f.Object.String()
+			carried = append(carried, f.Object)
 		}
 		found[f.Title], marks[f.Title] = f, mark
 	}
-	due, exempted, err := j.due(ctx, pod, found)
-	if err != nil {
-		return nil, err
+	var due []*plan.Plan
+	var exempted []match.Exempted
+	if !pod.NotAsked {
+		var err error
+		if due, exempted, err = match.DueToStored(ctx, j.source, pod.Namespace, pod.Workload, pod.Labels, pod.Annotations, carried); err != nil {
+			return nil, err
+		}
 	}
 	for _, c := range due {
 		f, carries := found[c.String()]
@@ -161,39 +167,4 @@ func (j *Judge) Pod(ctx context.Context, pod Pod) ([]Finding, error) {
 		found[f.Title] = f
 	}
 	return slices.SortedStableFunc(maps.Values(found), func(a, b Finding) int { return strings.Compare(a.Title, b.Title) }), nil
-}
-
-// due returns what the pod would get if it were created now from the same template, and
-// from what it is exempt. Labels that the carried objects have added are not the template's.
-func (j *Judge) due(ctx context.Context, pod Pod, carried map[string]Finding) (due []*plan.Plan, exempted []match.Exempted, err error) {
-	if pod.NotAsked {
-		return nil, nil, nil
-	}
-	own := pod.Labels
-	for _, f := range carried {
-		if f.Object == nil {
-			continue
-		}
-		object := f.Object.CarriedBy(pod.Annotations)
-		for key, value := range own {
-			if object.Adds(key, value) {
-				own = maps.Clone(own)
-				delete(own, key)
-			}
-		}
-	}
-	due, exempted, err = match.Due(ctx, j.source, pod.Namespace, pod.Workload, own, pod.Annotations)
-	if err != nil || len(own) == len(pod.Labels) {
-		return due, exempted, err
-	}
-	// No label that an object adds selects an optional one: what selects one that the pod
-	// carries is the template's.
-	byAll, _, err := match.Due(ctx, j.source, pod.Namespace, pod.Workload, pod.Labels, pod.Annotations)
-	for _, c := range byAll {
-		_, carries := carried[c.String()]
-		if carries && c.AllowExclude() && !slices.ContainsFunc(due, func(other *plan.Plan) bool { return other.String() == c.String() }) {
-			due = append(due, c)
-		}
-	}
-	return due, exempted, err
 }

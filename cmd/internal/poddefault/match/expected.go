@@ -4,6 +4,7 @@ package match
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,34 @@ func Due(ctx context.Context, source Source, namespace, workload string, labels,
 		History: &meta.History{Revisions: meta.RevisionsIn(annotations[meta.RevisionsAnnotation]), Stored: true},
 	}
 	return dueTo(ctx, pod, source, namespace)
+}
+
+// DueToStored is [Due] for a stored pod that carries objects, if it were created now from the same template. Labels that
+// the carried objects have added are not the template's.
+func DueToStored(ctx context.Context, source Source, namespace, workload string, labels, annotations map[string]string, carried []*plan.Plan) (due []*plan.Plan, exempted []Exempted, err error) {
+	own := labels
+	for _, c := range carried {
+		c = c.CarriedBy(annotations)
+		for key, value := range own {
+			if c.Adds(key, value) {
+				own = maps.Clone(own)
+				delete(own, key)
+			}
+		}
+	}
+	due, exempted, err = Due(ctx, source, namespace, workload, own, annotations)
+	if err != nil || len(own) == len(labels) {
+		return due, exempted, err
+	}
+	// No label that an object adds selects an optional one: what selects one that the pod
+	// carries is the template's.
+	byAll, _, err := Due(ctx, source, namespace, workload, labels, annotations)
+	for _, c := range byAll {
+		if c.AllowExclude() && plan.IsIn(carried, c) && !plan.IsIn(due, c) {
+			due = append(due, c)
+		}
+	}
+	return due, exempted, err
 }
 
 // dueTo is [Due].
