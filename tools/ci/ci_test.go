@@ -78,7 +78,7 @@ func folderWith(t *testing.T, files map[string]string) string {
 // miniature is a checkout with what targets look at.
 func miniature(t *testing.T) string {
 	t.Helper()
-	files := map[string]string{"go.work": "", "go.mod": "", "docs/api.md": "\n", "test/conformance/suite/kubernetes-1.36.mod": ""}
+	files := map[string]string{"go.work": "", "go.mod": "", "docs/api.md": "\n", "internal/cli/setting/zz_generated.help.go": "\n", "test/conformance/suite/kubernetes-1.36.mod": ""}
 	for _, g := range generators {
 		for _, from := range slices.Concat(g.from, fromTools) {
 			if filepath.Ext(from) == "" {
