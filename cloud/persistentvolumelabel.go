@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/hosting/persistentvolumelabel"
 )
 
 // PersistentVolumeLabel labels persistent volumes with the volume source of a provider:

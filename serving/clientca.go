@@ -20,7 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sallyport-io/sallyport/internal/follow"
+	"github.com/sallyport-io/sallyport/internal/certificate/follow"
 )
 
 const (

@@ -89,7 +89,7 @@ func folderOf(name string) string {
 	case "poddefault":
 		return "cmd/internal/poddefault"
 	case "persistentvolumelabel":
-		return "internal/persistentvolumelabel"
+		return "internal/hosting/persistentvolumelabel"
 	default:
 		return "cmd/internal/webhooks/" + name
 	}

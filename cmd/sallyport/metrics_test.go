@@ -27,7 +27,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
 	"github.com/sallyport-io/sallyport/internal/certificate"
-	"github.com/sallyport-io/sallyport/internal/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/hosting/persistentvolumelabel"
 	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/internal/wire"
 	"github.com/sallyport-io/sallyport/serving"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sallyport-io/sallyport/internal/follow"
+	"github.com/sallyport-io/sallyport/internal/certificate/follow"
 )
 
 // FilesOptions configure a [Files].

@@ -20,8 +20,8 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/recording"
+	"github.com/sallyport-io/sallyport/internal/certificate/follow"
 	"github.com/sallyport-io/sallyport/internal/cli/setting"
-	"github.com/sallyport-io/sallyport/internal/follow"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 

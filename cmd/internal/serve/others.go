@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/hosting/persistentvolumelabel"
 )
 
 // HostedByOthers returns built-in webhooks that serve does not host because they need another

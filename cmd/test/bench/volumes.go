@@ -30,7 +30,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/sallyport-io/sallyport/cloud"
-	"github.com/sallyport-io/sallyport/internal/persistentvolumelabel"
+	"github.com/sallyport-io/sallyport/internal/hosting/persistentvolumelabel"
 )
 
 const (

@@ -31,8 +31,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/kube/crdclient"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/control"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // A Board shows the latest report to the rest of the process. The zero value is ready to

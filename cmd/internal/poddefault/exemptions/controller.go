@@ -18,8 +18,8 @@ import (
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // Name identifies the controller in configuration.

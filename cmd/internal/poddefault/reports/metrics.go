@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sallyport-io/sallyport/internal/control"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // unavailable is the metric label while no report can be written.

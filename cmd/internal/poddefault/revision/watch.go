@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/internal/control"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // Watch is a [Source] that watches the stable revisions of a cluster, and no others: there

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sallyport-io/sallyport/internal/control"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // metrics describe the leading replica. On other replicas the gauges are 0.

@@ -17,7 +17,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
-	"github.com/sallyport-io/sallyport/internal/control"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // reconciler is the state of a replica while it leads.

@@ -22,7 +22,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
-	"github.com/sallyport-io/sallyport/internal/control"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // roller records revisions and moves the steps of rollouts while this replica leads. Its
