@@ -57,7 +57,7 @@ func TestWhatShowsARequirementExists(t *testing.T) {
 			}
 			if isCase {
 				file := filepath.Join(folder, "testdata", name+".txtar")
-				if !slices.ContainsFunc([]string{"cmd/internal/webhooks", "cmd/internal", "internal"}, func(below string) bool {
+				if !slices.ContainsFunc([]string{"cmd/internal/webhooks", "cmd/internal", "internal", "internal/hosting"}, func(below string) bool {
 					_, err := os.Stat(filepath.Join(root, below, file))
 					return err == nil
 				}) {

@@ -168,7 +168,7 @@ func testBackstop(t *testing.T, e *env) {
 		return err == nil, err
 	})
 	eventually(t, "the log to say what happens", func(context.Context) (bool, error) {
-		return strings.Contains(s.Log(), "the policy reads objects of kind Index, and is removed first"), nil
+		return strings.Contains(s.Log(), "its policy reads objects of kind Index and is removed first"), nil
 	})
 	eventuallyWithin(t, 2*time.Minute, "the server's own policy", func(ctx context.Context) (bool, error) {
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
