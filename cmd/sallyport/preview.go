@@ -140,6 +140,8 @@ type previewed struct {
 	Unseen []string `json:"unseen,omitempty"`
 	// Workloads are those whose pods change, or are denied differently.
 	Workloads []previewedWorkload `json:"workloads"`
+	// Objects are those that are previewed, but those that are deleted.
+	Objects []previewedObject `json:"objects"`
 }
 
 type previewedWorkload struct {
@@ -149,6 +151,23 @@ type previewedWorkload struct {
 	Verdict   string `json:"verdict"`
 }
 
+type previewedObject struct {
+	Object string `json:"object"`
+	// Applied counts the workloads to whose pods it would be applied.
+	Applied int `json:"applied"`
+	// NotApplied has at most ten of those to whose pods it would not, although it selects them, or else of those that it does not
+	// select, if it would be applied to none. More counts the others.
+	NotApplied []notApplied `json:"notApplied"`
+	More       int          `json:"more"`
+}
+
+type notApplied struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Reason    string `json:"reason"`
+}
+
 func (p *previewed) add(c *injection.Change) error {
 	p.Workloads = append(p.Workloads, previewedWorkload{c.Workload.Namespace, c.Workload.Kind, c.Workload.Name, c.Verdict()})
 	return nil
@@ -156,5 +175,13 @@ func (p *previewed) add(c *injection.Change) error {
 
 func (p *previewed) of(e *injection.Effect) *previewed {
 	p.Refused, p.Looked, p.Changed, p.Denied, p.Spared, p.Unknown, p.Unseen = e.Refused, e.Looked, e.Changed, e.Denied, e.Spared, e.Unknown, e.Unseen
+	p.Objects = []previewedObject{}
+	for _, o := range e.Objects {
+		object := previewedObject{Object: o.Object, Applied: o.Applied, NotApplied: []notApplied{}, More: o.More}
+		for _, n := range o.NotApplied {
+			object.NotApplied = append(object.NotApplied, notApplied{n.Workload.Namespace, n.Workload.Kind, n.Workload.Name, n.Reason})
+		}
+		p.Objects = append(p.Objects, object)
+	}
 	return p
 }

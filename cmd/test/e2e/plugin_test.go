@@ -203,6 +203,10 @@ func testPlugin(t *testing.T, e *env) {
 		p.says(t, 3, []string{"preview", "-n", name, "-f", "-"}, strings.Replace(next, "NEXT", "HTTP_PROXY", 1), "Deployment plugin/api: would be denied: ", "1 would be denied")
 		p.says(t, 0, []string{"preview", "poddefault/proxy", "-n", name, "--remove", "--names"}, "", "Deployment plugin/api: would change")
 		p.says(t, 0, []string{"preview", "clusterpoddefault/elsewhere"}, "", "0 of 0 workloads would change")
+		p.says(t, 0, []string{"preview", "-n", name, "-f", "-"}, strings.Replace(next, "app: api", "app: none", 1),
+			"0 of 2 workloads would change, 0 would be denied, 0 would be denied no more\nPodDefault plugin/next would be applied to no pod of a workload:\n", "  Deployment plugin/api: label app: it wants \"none\", the pod has \"api\"\n")
+		p.says(t, 0, []string{"preview", "-n", name, "-f", "-"}, strings.Replace(next, "spec: {", "spec: {mode: Audit, ", 1),
+			"PodDefault plugin/next would be applied to no pod of a workload:\n  Deployment plugin/api: its mode is Audit\n")
 	})
 	t.Run("mistakes say what to do", func(t *testing.T) {
 		p.says(t, 1, []string{"explain", "-n", name}, "", "name an object, for example pod/web-0, or pass files with -f")

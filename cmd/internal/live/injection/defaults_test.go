@@ -146,3 +146,42 @@ func TestAPreviewThatCouldNotSeeAllIsNoSuccess(t *testing.T) {
 		})
 	}
 }
+
+func TestAPreviewSaysWhyAnObjectIsNotApplied(t *testing.T) {
+	known := defaultsOf(t, labels.Set{},
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: gone, namespace: team-a}, spec: {selector: {}, env: [{name: A, value: x}]}}",
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: picky, namespace: team-a}, spec: {selector: {matchLabels: {app: web}}, env: [{name: B, value: x}]}}",
+		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: fights, namespace: team-a}, spec: {selector: {}, conflictPolicy: Skip, env: [{name: C, value: s3cret}]}}")
+	given, after, effect := known.All, known.without(known.All[1]), &Effect{}
+	for i := range 13 {
+		own := ""
+		if i > 0 {
+			own = ", env: [{name: C, value: own}]"
+		}
+		pod := one(t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p%d, namespace: team-a}, spec: {containers: [{name: main, image: x%s}]}}", i, own))
+		out, err := trial().try(t.Context(), pod, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		effect.decided(pod, given, after, out)
+	}
+	var text strings.Builder
+	for _, o := range effect.Objects {
+		o.end()
+		if err := o.print(&text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{
+		"PodDefault team-a/picky would be applied to no pod of a workload:\n  Pod team-a/p0: label app: it wants \"web\", the pod has no such label\n",
+		"PodDefault team-a/fights would be applied to the pods of 1 of them, and not to those of:\n  Pod team-a/p1: it would be skipped: env C of container main: ",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, &text)
+		}
+	}
+	if strings.Contains(text.String(), "gone") || strings.Contains(text.String(), "s3cret") || strings.Count(text.String(), "team-a/p1:") != 2 ||
+		!strings.Contains(text.String(), "  and 3 more\n") || !strings.Contains(text.String(), "  and 2 more\n") {
+		t.Errorf("printed:\n%s", &text)
+	}
+}

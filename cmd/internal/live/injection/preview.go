@@ -98,6 +98,8 @@ type Effect struct {
 	Looked, Changed, Denied, Spared, Unknown int
 	// Unseen are kinds in namespaces that the user may not list.
 	Unseen []string
+	// Objects are those that are previewed, where they are in the cluster after the change.
+	Objects []*Previewed
 }
 
 // Files previews objects of files as if they were in the cluster.
@@ -224,6 +226,9 @@ func (p Preview) run(ctx context.Context, given []*Default, compare func(now *De
 			return nil, err
 		}
 	}
+	for _, object := range effect.Objects {
+		object.end()
+	}
 	return effect, nil
 }
 
@@ -304,6 +309,7 @@ func (p Preview) namespace(ctx context.Context, namespace string, given []*Defau
 				return err
 			}
 			effect.Looked++
+			effect.decided(of, given, after, is)
 			if change := (&Change{Workload: of, Was: was, Is: is, controller: pod.Controller}); change.Verdict() != "" {
 				changes = append(changes, change)
 			}
@@ -363,6 +369,11 @@ func (p PreviewPrinter) End(e *Effect) (denied bool, err error) {
 		return true, nil
 	}
 	_, err = fmt.Fprintf(p.Out, "%d of %d workloads would change, %d would be denied, %d would be denied no more\n", e.Changed, e.Looked, e.Denied, e.Spared)
+	for _, object := range e.Objects {
+		if err == nil && !p.Names {
+			err = object.print(p.Out)
+		}
+	}
 	switch {
 	case err != nil:
 		return false, err
