@@ -25,8 +25,8 @@ type Previewed struct {
 	NotApplied []NotApplied
 	More       int
 
-	unselected []NotApplied // the first
-	others     int          // all unselected
+	unselected []NotApplied // the first; others counts the rest
+	others     int
 }
 
 // A NotApplied is a workload to whose pods an object would not be applied.
@@ -39,10 +39,9 @@ type NotApplied struct {
 // decided adds what became of the given objects, as far as they are among those after the change.
 func (e *Effect) decided(of *manifest.Object, given []*Default, after *Defaults, out *review.Outcome) {
 	for _, d := range given {
-		if !slices.ContainsFunc(after.All, func(x *Default) bool { return x.Plan.String() == d.Plan.String() }) {
-			continue
+		if slices.ContainsFunc(after.All, func(x *Default) bool { return same(x, d) }) {
+			e.previewed(d.Plan.String()).add(of, d, out.PodDefaults.Of(d.Plan), out.Denied != nil)
 		}
-		e.previewed(d.Plan.String()).add(of, d, out.PodDefaults.Of(d.Plan), out.Denied != nil)
 	}
 }
 
@@ -58,24 +57,27 @@ func (e *Effect) previewed(object string) *Previewed {
 }
 
 func (p *Previewed) add(of *manifest.Object, d *Default, r match.Reason, denied bool) {
-	switch one := (NotApplied{Workload: of, Reason: d.WhyNot(r, denied)}); {
+	keep := func(list *[]NotApplied, others *int) {
+		if len(*list) < maxReasons {
+			*list = append(*list, NotApplied{Workload: of, Reason: d.WhyNot(r, denied)})
+		} else {
+			*others++
+		}
+	}
+	switch {
 	case r.Why == match.Applied && !denied:
 		p.Applied++
 	case r.Why == match.NotSelected || r.Why == match.NotCalled:
-		if p.others++; len(p.unselected) < maxReasons {
-			p.unselected = append(p.unselected, one)
-		}
-	case len(p.NotApplied) < maxReasons:
-		p.NotApplied = append(p.NotApplied, one)
+		keep(&p.unselected, &p.others)
 	default:
-		p.More++
+		keep(&p.NotApplied, &p.More)
 	}
 }
 
 // end chooses the reasons that are told, when all workloads are known.
 func (p *Previewed) end() {
 	if p.Applied == 0 && len(p.NotApplied) == 0 {
-		p.NotApplied, p.More = p.unselected, p.others-len(p.unselected)
+		p.NotApplied, p.More = p.unselected, p.others
 	}
 }
 
