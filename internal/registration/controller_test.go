@@ -30,6 +30,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/internal/registration"
 	"github.com/sallyport-io/sallyport/sallyporttest"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // patience limits how long a test waits for an event. The test continues as soon as it happens.
@@ -368,7 +369,7 @@ type harness struct {
 	controller *registration.Controller
 	client     admissionregistrationclient.AdmissionregistrationV1Interface
 	registry   *prometheus.Registry
-	log        *buffer
+	log        *lab.Log
 	stop       func()
 
 	mu       sync.Mutex
@@ -379,7 +380,7 @@ type harness struct {
 
 func newController(t *testing.T, config *rest.Config, name string, webhooks []admission.Webhook) *harness {
 	t.Helper()
-	k := &harness{t: t, webhooks: webhooks, ca: authority(t, name), log: &buffer{}}
+	k := &harness{t: t, webhooks: webhooks, ca: authority(t, name), log: &lab.Log{}}
 	client := kubernetes.NewForConfigOrDie(config).AdmissionregistrationV1()
 	k.client = client
 	k.options = registration.Options{
@@ -521,24 +522,6 @@ func (k *harness) metric(name string) float64 {
 		}
 	}
 	return sum
-}
-
-// buffer is a log that is safe for concurrent reads.
-type buffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // A controller that cannot reach the API server keeps retrying, and stops without leaking a

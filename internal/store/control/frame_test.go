@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,31 +16,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
-
-// switched is a leader that a test controls.
-type switched struct {
-	mu      sync.Mutex
-	leading bool
-	changed chan struct{}
-}
-
-func (s *switched) Leading() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.leading }
-
-func (s *switched) Changed() <-chan struct{} { s.mu.Lock(); defer s.mu.Unlock(); return s.changed }
-
-func (s *switched) lead(leading bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leading = leading
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
 
 // TestATermBeginsWhenAllIsReadAndEndsWithTheLeadership: nothing of a term outlives it.
 func TestATermBeginsWhenAllIsReadAndEndsWithTheLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leader, read := &switched{changed: make(chan struct{})}, make(chan struct{})
+		leader, read := lab.NewLeader(false), make(chan struct{})
 		var happened []string
 		frame := Frame{Leader: leader, Log: slog.New(slog.DiscardHandler), Ready: func(ctx context.Context) error {
 			select {
@@ -67,12 +49,12 @@ func TestATermBeginsWhenAllIsReadAndEndsWithTheLeadership(t *testing.T) {
 			want []string
 		}{
 			{"another replica leads", func() { time.Sleep(time.Minute) }, nil},
-			{"it leads, and not everything was read", func() { leader.lead(true); time.Sleep(time.Minute) }, nil},
-			{"it does not lead any more", func() { leader.lead(false) }, nil},
+			{"it leads, and not everything was read", func() { leader.Lead(true); time.Sleep(time.Minute) }, nil},
+			{"it does not lead any more", func() { leader.Lead(false) }, nil},
 			{"everything was read", func() { close(read) }, nil},
-			{"it leads again", func() { leader.lead(true) }, whole[:1]},
-			{"it loses the lease", func() { leader.lead(false); time.Sleep(time.Minute) }, whole},
-			{"another term", func() { leader.lead(true); time.Sleep(time.Minute) }, slices.Concat(whole, whole[:1])},
+			{"it leads again", func() { leader.Lead(true) }, whole[:1]},
+			{"it loses the lease", func() { leader.Lead(false); time.Sleep(time.Minute) }, whole},
+			{"another term", func() { leader.Lead(true); time.Sleep(time.Minute) }, slices.Concat(whole, whole[:1])},
 			{"shutdown", func() { cancel(); time.Sleep(time.Minute) }, slices.Concat(whole, whole)},
 		} {
 			step.do()

@@ -3,13 +3,11 @@
 package drift
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,43 +33,10 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// switched is a leader that a test controls.
-type switched struct {
-	mu      sync.Mutex
-	leading bool
-	changed chan struct{}
-}
-
-func (s *switched) Leading() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.leading }
-
-func (s *switched) Changed() <-chan struct{} { s.mu.Lock(); defer s.mu.Unlock(); return s.changed }
-
-func (s *switched) lead(leading bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leading = leading
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 // without excludes the pod of that name.
 type without string
 
 func (name without) Excludes(pod *corev1.Pod) bool { return pod.Name == string(name) }
-
-// logged is a log that several goroutines write.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string { l.mu.Lock(); defer l.mu.Unlock(); return l.text.String() }
 
 // TestControllerOnARealAPIServer runs the controller with the rights of PolicyRules, and
 // before that without. There is no webhook: the test writes the marks.
@@ -85,7 +50,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	clients := kubernetes.NewForConfigOrDie(config)
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "drift-controller", Groups: []string{"system:authenticated"}}
-	log := &logged{}
+	log := &lab.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	watcher, err := source.Watch(store.NewFactory(config, logger), source.WatchOptions{Exempts: true, Recorded: true}, logger, func() {})
 	if err != nil {
@@ -93,7 +58,7 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	}
 	var conditions atomic.Pointer[Conditions]
 	conditions.Store(new(Conditions))
-	leader, board, registry := &switched{leading: true, changed: make(chan struct{})}, &Board{}, prometheus.NewRegistry()
+	leader, board, registry := lab.NewLeader(true), &Board{}, prometheus.NewRegistry()
 	c, err := NewController(limited, Options{Watcher: watcher, Leader: leader, Logger: logger, Metrics: registry, Board: board,
 		Asked: func() (Asked, error) {
 			return Asked{Namespaces: labels.Everything(), Pods: labels.Everything(), Excludes: *conditions.Load()}, nil
@@ -224,10 +189,10 @@ func TestControllerOnARealAPIServer(t *testing.T) {
 	if err := pods.Delete(t.Context(), passed.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
-	leader.lead(false)
+	leader.Lead(false)
 	until("the counts to be another replica's", func() bool { return board.Pods(name) == nil && testutil.CollectAndCount(collector{board}) == 0 })
 	create("x", "", "")
-	leader.lead(true)
+	leader.Lead(true)
 	is("the counts of a leader that is back", kubeflowv1alpha1.PodCounts{Current: 1, Outdated: 1, Unknown: 1, Missed: 1, Surplus: 1})
 
 	if err := podDefaults.Delete().Namespace(pd.Namespace).Resource(kubeflowv1alpha1.PodDefaultResource).Name(pd.Name).Do(t.Context()).Error(); err != nil {

@@ -3,7 +3,6 @@
 package reports
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,50 +37,17 @@ import (
 	"github.com/sallyport-io/sallyport/test/lab"
 )
 
-// switched is a leader that a test controls.
-type switched struct {
-	mu      sync.Mutex
-	leading bool
-	changed chan struct{}
-}
-
-func (s *switched) Leading() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.leading }
-
-func (s *switched) Changed() <-chan struct{} { s.mu.Lock(); defer s.mu.Unlock(); return s.changed }
-
-func (s *switched) lead(leading bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leading = leading
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// logged is a log that several goroutines write.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string { l.mu.Lock(); defer l.mu.Unlock(); return l.text.String() }
-
 // replica answers reviews and writes reports, with the rights of PolicyRules for the latter.
 type replica struct {
 	*Controller
-	leader  *switched
+	leader  *lab.Leader
 	handler admission.Handler
-	log     *logged
+	log     *lab.Log
 }
 
 func run(t *testing.T, config *rest.Config, leading bool) *replica {
 	t.Helper()
-	r := &replica{leader: &switched{leading: leading, changed: make(chan struct{})}, log: &logged{}}
+	r := &replica{leader: lab.NewLeader(leading), log: &lab.Log{}}
 	logger := slog.New(slog.NewTextHandler(r.log, nil))
 	watcher, err := source.Watch(store.NewFactory(config, logger), source.WatchOptions{Recorded: true}, logger, func() {})
 	if err != nil {
@@ -342,8 +308,8 @@ func (c *cluster) testNobodyFights(t *testing.T, first, second *replica) {
 
 // testTheEnd has the other replica lead, and removes what the reports are about.
 func (c *cluster) testTheEnd(t *testing.T, first, second *replica) {
-	first.leader.lead(false)
-	second.leader.lead(true)
+	first.leader.Lead(false)
+	second.leader.Lead(true)
 	c.delete(t, "team-a", "two")
 	report := c.await(t, "a refusal to go with its PodDefault", "team-a", func(r *openreports.Report) bool { return r != nil && r.Summary.Fail == 0 })
 	if report.Summary != (openreports.ReportSummary{Pass: 1, Warn: 1}) {

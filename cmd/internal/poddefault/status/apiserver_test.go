@@ -39,41 +39,18 @@ import (
 // patience is the timeout of a test.
 const patience = 4 * time.Minute
 
-// switched is a leader that tests control.
-type switched struct {
-	mu      sync.Mutex
-	leading bool
-	changed chan struct{}
-}
-
-func newSwitched(leading bool) *switched {
-	return &switched{leading: leading, changed: make(chan struct{})}
-}
-
-func (s *switched) Leading() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.leading }
-
-func (s *switched) Changed() <-chan struct{} { s.mu.Lock(); defer s.mu.Unlock(); return s.changed }
-
-func (s *switched) lead(leading bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leading = leading
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 // running is a controller that only has the rights of PolicyRules, next to the webhook
 // with its own.
 type running struct {
 	*Controller
-	leader *switched
+	leader *lab.Leader
 }
 
 func run(t *testing.T, config *rest.Config, leading bool) *running {
 	t.Helper()
 	limited := rest.CopyConfig(config)
 	limited.Impersonate = rest.ImpersonationConfig{UserName: "status-controller", Groups: []string{"system:authenticated"}}
-	leader := newSwitched(leading)
+	leader := lab.NewLeader(leading)
 	log := slog.New(slog.DiscardHandler)
 	watcher, err := source.Watch(store.NewFactory(config, log), source.WatchOptions{Recorded: true}, log, func() {})
 	if err != nil {
@@ -300,7 +277,7 @@ func testStatuses(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 	awaitEvent(t, clients, "bad", "Invalid", "spec.hostAliases")
 
 	// Another replica becomes the leader and writes only what is new.
-	first.leader.lead(false)
+	first.leader.Lead(false)
 	second := run(t, config, false)
 	create(t, client, onServer("late", "late", "1"))
 	cluster, err := store.Client(config, sallyportv1alpha1.GroupVersion, sallyportv1alpha1.AddToScheme)
@@ -313,7 +290,7 @@ func testStatuses(t *testing.T, config *rest.Config, clients kubernetes.Interfac
 	if err := cluster.Post().Resource(sallyportv1alpha1.ClusterPodDefaultResource).Body(everywhere).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	second.leader.lead(true)
+	second.leader.Lead(true)
 	seen.await(t, "the new object", func(latest map[string]*kubeflowv1alpha1.PodDefault) bool {
 		return is(latest["late"], kubeflowv1alpha1.ConditionConflicting, metav1.ConditionTrue)
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/internal/store"
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // newWatcher returns a watcher that a test fills.
@@ -76,7 +77,7 @@ func TestWhatTheWatchTellsIsTakenIn(t *testing.T) {
 func TestNothingIsWrittenBeforeEverythingWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t)
-		c, err := New(&rest.Config{}, Options{Watcher: w, Leader: newSwitched(true), Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+		c, err := New(&rest.Config{}, Options{Watcher: w, Leader: lab.NewLeader(true), Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 		if err != nil {
 			t.Fatal(err)
 		}

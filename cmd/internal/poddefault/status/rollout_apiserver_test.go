@@ -317,8 +317,8 @@ func testRollout(t *testing.T, r *rolling) {
 
 	// The leader ends in the middle of a step, and the other one goes on.
 	started := r.get().Status.Rollout.StepStartTime
-	r.replicas[0].leader.lead(false)
-	r.replicas[1].leader.lead(true)
+	r.replicas[0].leader.Lead(false)
+	r.replicas[1].leader.Lead(true)
 	if state := r.awaitStep(2); !state.Status.Rollout.StepStartTime.Equal(started) {
 		t.Error("the step begins anew with another leader")
 	}
