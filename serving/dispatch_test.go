@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,11 +10,12 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 func TestRouting(t *testing.T) {
@@ -64,7 +64,7 @@ func TestProtocols(t *testing.T) {
 		}
 	})
 	t.Run("TLS 1.1 is refused, and counted without a line in the log", func(t *testing.T) {
-		var log syncBuffer
+		var log lab.Log
 		h := start(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		h.tls.MinVersion, h.tls.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 		conn, err := tls.Dial("tcp", h.Addr().String(), h.tls)
@@ -175,7 +175,7 @@ func TestHandlerIsToldThatTheCallerHasGone(t *testing.T) {
 }
 
 func TestPanics(t *testing.T) {
-	var log syncBuffer
+	var log lab.Log
 	h := start(t, func(o *Options) {
 		o.MaxConcurrentReviews = 1
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -233,22 +233,4 @@ func TestPanics(t *testing.T) {
 			t.Errorf("the log has the value: %s", log.String())
 		}
 	})
-}
-
-// syncBuffer is a buffer for a log that is read while it is written.
-type syncBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
 }

@@ -9,11 +9,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sallyport-io/sallyport/test/lab"
 )
 
 // A handler that ignores its context is logged while it runs: it may never return.
 func TestAHandlerThatDoesNotReturnIsLogged(t *testing.T) {
-	var log syncBuffer
+	var log lab.Log
 	release := make(chan struct{})
 	bubble(t, func(o *Options) {
 		release = make(chan struct{}) // of this bubble

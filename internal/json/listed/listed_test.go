@@ -14,21 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-)
 
-// inProtobuf encodes a list as the API server does.
-func inProtobuf(t testing.TB, list *metav1.PartialObjectMetadataList) []byte {
-	t.Helper()
-	raw, err := list.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, Raw: raw, ContentType: "x"}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append([]byte(protobufPrefix), envelope...)
-}
+	"github.com/sallyport-io/sallyport/test/lab"
+)
 
 func inJSON(t testing.TB, list *metav1.PartialObjectMetadataList) []byte {
 	t.Helper()
@@ -65,7 +53,7 @@ func readListed(body []byte) (*metav1.PartialObjectMetadataList, error) {
 
 func TestAListIsReadObjectByObject(t *testing.T) {
 	for _, want := range []*metav1.PartialObjectMetadataList{listOf(), listOf("a"), listOf("a", "b", "c")} {
-		for name, body := range map[string][]byte{"Protobuf": inProtobuf(t, want), "JSON": inJSON(t, want)} {
+		for name, body := range map[string][]byte{"Protobuf": lab.InProtobuf(t, want), "JSON": inJSON(t, want)} {
 			got, err := readListed(body)
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("%s of %d objects: %v (-want +got):\n%s", name, len(want.Items), err, diff)
@@ -96,7 +84,7 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	for _, body := range [][]byte{inProtobuf(t, listOf("a", "b")), inJSON(t, listOf("a", "b"))} {
+	for _, body := range [][]byte{lab.InProtobuf(t, listOf("a", "b")), inJSON(t, listOf("a", "b"))} {
 		visits := 0
 		if _, err := Each(bytes.NewReader(body), func([]byte, bool) error { visits++; return stop }); !errors.Is(err, stop) || visits != 1 {
 			t.Errorf("%d visits, error %v", visits, err)
@@ -106,7 +94,7 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 
 // FuzzListed has no answer that ends the program, and finds as many objects as Kubernetes' own decoder.
 func FuzzListed(f *testing.F) {
-	f.Add(inProtobuf(f, listOf("a", "b")))
+	f.Add(lab.InProtobuf(f, listOf("a", "b")))
 	f.Add(inJSON(f, listOf("a", "b")))
 	f.Add([]byte("k8s\x00\x12\x03\x12\x7f"))
 	f.Fuzz(func(t *testing.T, body []byte) {

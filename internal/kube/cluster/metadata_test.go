@@ -13,23 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-)
 
-// inProtobuf encodes a list as the API server does.
-func inProtobuf(t testing.TB, list *metav1.PartialObjectMetadataList) []byte {
-	t.Helper()
-	raw, err := list.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, Raw: raw, ContentType: "x"}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append([]byte("k8s\x00"), envelope...)
-}
+	"github.com/sallyport-io/sallyport/test/lab"
+)
 
 func listOf(t testing.TB, next string, names ...string) *metav1.PartialObjectMetadataList {
 	t.Helper()
@@ -63,7 +50,7 @@ func serverOf(t *testing.T, answer func(w http.ResponseWriter, next string)) *Cl
 func TestMetadataOfPages(t *testing.T) {
 	pages := map[string]*metav1.PartialObjectMetadataList{"": listOf(t, "2", "a", "b"), "2": listOf(t, "3"), "3": listOf(t, "", "c")}
 	for name, encode := range map[string]func(*metav1.PartialObjectMetadataList) []byte{
-		"Protobuf": func(list *metav1.PartialObjectMetadataList) []byte { return inProtobuf(t, list) },
+		"Protobuf": func(list *metav1.PartialObjectMetadataList) []byte { return lab.InProtobuf(t, list) },
 		"JSON": func(list *metav1.PartialObjectMetadataList) []byte {
 			raw, err := json.Marshal(list)
 			if err != nil {
@@ -92,14 +79,14 @@ func TestMetadataOfPages(t *testing.T) {
 }
 
 func TestMetadataThatCannotBeRead(t *testing.T) {
-	whole := inProtobuf(t, listOf(t, "", "a", "b"))
+	whole := lab.InProtobuf(t, listOf(t, "", "a", "b"))
 	for name, tc := range map[string]struct {
 		answer func(w http.ResponseWriter, next string)
 		is     func(error) bool
 	}{
 		"a page is forbidden": {func(w http.ResponseWriter, next string) {
 			if next == "" {
-				_, _ = w.Write(inProtobuf(t, listOf(t, "2", "a")))
+				_, _ = w.Write(lab.InProtobuf(t, listOf(t, "2", "a")))
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
