@@ -22,11 +22,12 @@ import (
 // It follows the API server's rules for v1, which also hold for v1beta1: a patch needs
 // its type, and only a denial has a status.
 func encodeReview(version string, uid types.UID, resp *admission.Response) ([]byte, error) {
-	var patch []byte
-	if resp.Allowed && len(resp.Patch) > 0 {
-		patch = resp.Patch.AppendJSON(make([]byte, 0, patchSize(resp.Patch)))
+	var patch jsonpatch.Patch
+	if resp.Allowed {
+		patch = resp.Patch
 	}
-	dst := make([]byte, 0, reviewSize(resp, len(patch)))
+	whole, largest := patchSize(patch)
+	dst := make([]byte, 0, reviewSize(resp, whole))
 	dst = append(dst, `{"kind":"AdmissionReview","apiVersion":"`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","response":{"uid":`...)
@@ -43,9 +44,9 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 			dst = append(append(dst, `,"status":`...), status...)
 		}
 	}
-	if patch != nil {
+	if len(patch) > 0 {
 		dst = append(dst, `,"patch":"`...)
-		dst = base64.StdEncoding.AppendEncode(dst, patch)
+		dst = appendPatch(dst, patch, largest)
 		dst = append(dst, `","patchType":"JSONPatch"`...)
 	}
 	if len(resp.AuditAnnotations) > 0 {
@@ -70,15 +71,36 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 	return append(dst, "}}"...), nil
 }
 
-// patchSize estimates the encoded size of the patch in bytes. A growing buffer briefly
+// appendPatch appends the base64 of the patch's JSON, one operation after the other: all of the JSON would need as much
+// memory as the answer. Largest is the size of the largest operation.
+func appendPatch(dst []byte, patch jsonpatch.Patch, largest int) []byte {
+	text := make([]byte, 0, largest)
+	for i := range patch {
+		start := len(text)
+		text = patch[i : i+1].AppendJSON(text)
+		if i > 0 {
+			text[start] = ',' // for the bracket
+		}
+		if i == len(patch)-1 {
+			break
+		}
+		text = text[:len(text)-len("]")]
+		encoded := len(text) / 3 * 3 // more would need padding
+		dst = base64.StdEncoding.AppendEncode(dst, text[:encoded])
+		text = text[:copy(text, text[encoded:])]
+	}
+	return base64.StdEncoding.AppendEncode(dst, text)
+}
+
+// patchSize estimates the encoded size in bytes of the patch, and of its largest operation. A growing buffer briefly
 // takes twice its size, and patches may have megabytes.
-func patchSize(patch jsonpatch.Patch) int {
-	size := len("[]")
+func patchSize(patch jsonpatch.Patch) (whole, largest int) {
 	for i := range patch {
 		op := &patch[i]
-		size += len(`{"op":"replace","path":"","from":"","value":},`) + len(op.Path) + len(op.From) + len(op.Value)
+		size := len(`[{"op":"replace","path":"","from":"","value":}]`) + len(op.Path) + len(op.From) + len(op.Value)
+		whole, largest = whole+size, max(largest, size+2) // with what is left of the one before
 	}
-	return size
+	return whole, largest
 }
 
 // reviewSize estimates the size of the answer in bytes, given the size of its patch.
