@@ -20,8 +20,8 @@ const (
 )
 
 // bodyGrowth is the factor by which the buffer of a body grows. Copying a body of 128 KB
-// between buffers that double in size costs more than reading it.
-const bodyGrowth = 4
+// between buffers that double in size costs more than reading it, and each buffer is garbage.
+const bodyGrowth = 16
 
 // readBody reads the body of r into memory. This happens before the request takes a seat
 // for reviews, so that a slow caller occupies only its connection and the bytes it has
