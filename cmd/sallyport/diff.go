@@ -18,6 +18,8 @@ func newDiffCommand() *cobra.Command {
 		Short: "Show what the PodDefaults of a cluster would change in a pod",
 		Long: "Run injection with the PodDefaults of the cluster on pods or on the pod templates of workloads, and show\n" +
 			"the result, as 'sallyport review' does with files. For a running pod, the result shows what is missing.\n" +
+			"Below it stands why PodDefaults would not be applied to the pod, or no longer would; with another\n" +
+			"output than diff, on stderr.\n" +
 			"The API server is asked about each resulting pod by a dry run, with your rights: quotas, LimitRanges,\n" +
 			"classes, ServiceAccounts, policies and its validation may refuse it. A refusal names the fields and what\n" +
 			"has set them. Nothing is written.",
@@ -27,7 +29,7 @@ func newDiffCommand() *cobra.Command {
 		Args:              cli.Arguments(0, 2, "TYPE/NAME, TYPE NAME, or -f FILE"),
 		ValidArgsFunction: o.CompleteWorkloads,
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, review.Outputs), cli.Choice("color", color, cli.ColorChoices))
+			return errors.Join(o.prepare(cmd, args), cli.Choice("output", output, review.OutputsOfObjects), cli.Choice("color", color, cli.ColorChoices))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.diff(cmd, args, &review.Printer{
@@ -41,7 +43,7 @@ func newDiffCommand() *cobra.Command {
 		cmd.Flags().StringVarP(&output, "output", "o", output,
 			"`format` of the output: what changed and why (diff), the resulting pod (yaml, json), the JSON Patch (patch), or the AdmissionReview (review)")
 		cli.AddColorFlag(cmd, &color, "the diff")
-		cli.CompleteChoices(cmd, "output", review.Outputs)
+		cli.CompleteChoices(cmd, "output", review.OutputsOfObjects)
 	})
 	return cmd
 }

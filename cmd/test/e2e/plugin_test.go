@@ -191,7 +191,8 @@ func testPlugin(t *testing.T, e *env) {
 	}})
 	t.Run("what a workload's next pod gets", func(t *testing.T) {
 		p.says(t, 0, []string{"diff", "deployment/api", "-n", name}, "", "allowed, changed by poddefault.sallyport.io", "+    - name: HTTP_PROXY   # PodDefault plugin/proxy")
-		p.says(t, 0, []string{"diff", "pod", "web", "-n", name}, "", "LATE")
+		p.says(t, 0, []string{"diff", "pod", "web", "-n", name}, "", "LATE", "\nPodDefault plugin/late would be applied now: ")
+		p.says(t, 0, []string{"diff", "pod", "web", "-n", name, "-o", "json"}, "", "note: Pod plugin/web: PodDefault plugin/late would be applied now: ")
 	})
 	t.Run("whose pods would change", func(t *testing.T) {
 		next := "apiVersion: kubeflow.org/v1alpha1\nkind: PodDefault\nmetadata: {name: next}\nspec: {selector: {matchLabels: {app: api}}, env: [{name: NEXT, value: '1'}]}\n"

@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/fieldcheck"
+	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
+	"github.com/sallyport-io/sallyport/internal/kube/workload"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -183,5 +186,56 @@ func TestAPreviewSaysWhyAnObjectIsNotApplied(t *testing.T) {
 	if strings.Contains(text.String(), "gone") || strings.Contains(text.String(), "s3cret") || strings.Count(text.String(), "team-a/p1:") != 2 ||
 		!strings.Contains(text.String(), "  and 3 more\n") || !strings.Contains(text.String(), "  and 2 more\n") {
 		t.Errorf("printed:\n%s", &text)
+	}
+}
+
+// TestADiffSaysWhyAnObjectIsNotApplied: of a pod that exists, also what has changed since it was created.
+func TestADiffSaysWhyAnObjectIsNotApplied(t *testing.T) {
+	podDefault := func(name, spec string) string {
+		return "{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: " + name + ", namespace: team-a, resourceVersion: '7', creationTimestamp: '2026-01-02T00:00:00Z'}, spec: {" + spec + "}}"
+	}
+	narrowed := podDefault("narrowed", "selector: {matchLabels: {app: web}}, env: [{name: A, value: x}]")
+	skips := podDefault("skips", "selector: {}, conflictPolicy: Skip, env: [{name: B, value: s3cret}]")
+	const (
+		created = "uid: u, creationTimestamp: '2026-01-01T00:00:00Z', managedFields: [{manager: m, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {'f:metadata': {'f:annotations': {'.': {}}}}}], annotations: {"
+		wants   = "label app: it wants \"web\", the pod has no such label"
+	)
+	for what, tc := range map[string]struct {
+		pod      string
+		defaults []string
+		want     string
+	}{
+		"a new pod that none selects": {"", []string{narrowed}, "PodDefault team-a/narrowed would not be applied: " + wants + "\n"},
+		"a new pod and a conflict":    {"", []string{narrowed, skips}, "PodDefault team-a/skips would not be applied: it would be skipped: env B of container main: "},
+		"a pod that carries it": {created + "poddefault.admission.kubeflow.org/poddefault-narrowed: '7'}", []string{narrowed, podDefault("audits", "selector: {}, mode: Audit")},
+			"PodDefault team-a/audits would not be applied: its mode is Audit\nPodDefault team-a/narrowed was applied when the pod was created, and would not be now: " + wants + "\n"},
+		"a pod that is older": {created + "}", []string{narrowed, podDefault("late", "selector: {}, env: [{name: C, value: x}]")}, "PodDefault team-a/late would be applied now: it was created after the pod\n"},
+		"all are applied":     {"labels: {app: web}", []string{narrowed}, ""},
+	} {
+		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, "+tc.pod+"}, spec: {containers: [{name: main, image: x, env: [{name: B, value: own}]}]}}")
+		o, notes, out := trial(), &strings.Builder{}, &strings.Builder{}
+		o.Checker = fieldcheck.New(fieldcheck.Ignore, notes, &fieldcheck.Definitions{})
+		result, err := o.diff(t.Context(), &workload.Pod{Object: pod}, defaultsOf(t, labels.Set{}, tc.defaults...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		diff, err := review.Diff(result, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (&review.Printer{Out: out, Notes: notes, Output: review.OutputDiff}).Print(result); err != nil {
+			t.Fatal(err)
+		}
+		if remarks, found := strings.CutPrefix(out.String(), diff); !found || !strings.HasPrefix(remarks, tc.want) || tc.want == "" && remarks != "" || strings.Contains(remarks, "s3cret") || strings.Count(remarks, "\n") != max(1, strings.Count(tc.want, "\n")) && tc.want != "" {
+			t.Errorf("%s: printed:\n%s", what, out)
+		}
+		out.Reset()
+		if err := (&review.Printer{Out: out, Notes: notes, Output: review.OutputJSON}).Print(result); err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(tc.want, "\n")
+		if !strings.HasPrefix(out.String(), "{") || strings.Contains(out.String(), "would not") || !strings.Contains(notes.String(), first) || tc.want != "" && !strings.Contains(notes.String(), "note: Pod team-a/p: "+first) {
+			t.Errorf("%s: notes of JSON:\n%s", what, notes)
+		}
 	}
 }

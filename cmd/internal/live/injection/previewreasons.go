@@ -12,7 +12,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
-// maxReasons limits the workloads of which a preview says why an object is not applied to their pods.
+// maxReasons limits the workloads of which a preview says why an object is not applied to their pods, and the remarks about a pod.
 const maxReasons = 10
 
 // A Previewed says to the pods of how many workloads an object would be applied, and why not to those of others.

@@ -3,7 +3,6 @@
 package injection
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,51 +163,6 @@ func checked(ctx context.Context, objects []*manifest.Object, err error, checker
 		}
 	}
 	return objects, errors.Join(errs...)
-}
-
-// Diff prints what PodDefaults would change in the pods of objects, and reports whether
-// one would be denied.
-func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *review.Printer) (denied bool, err error) {
-	var unknown []error
-	for _, object := range objects {
-		known, err := t.defaults(ctx, cmp.Or(object.Namespace, t.Cluster.Namespace))
-		if err != nil {
-			return false, err
-		}
-		pods, err := t.Cluster.PodsOf(ctx, object)
-		if err != nil {
-			return false, err
-		}
-		for _, pod := range pods {
-			if err := ctx.Err(); err != nil {
-				return false, err
-			}
-			if err := t.Checker.CheckPod(ctx, pod); err != nil {
-				return false, err
-			}
-			sent, err := known.owned(pod)
-			if err != nil {
-				return false, err
-			}
-			out, err := t.try(ctx, sent, known)
-			if err != nil {
-				return false, err
-			}
-			if err := t.askServer(ctx, out, pod.Controller); err != nil {
-				return false, err
-			}
-			if err := printer.Print(out); err != nil {
-				return false, err
-			}
-			if denied = denied || out.Denied != nil; out.Unanswered != "" {
-				unknown = append(unknown, fmt.Errorf("%s: %w: %s", out.Object.Title(), errUnknown, out.Unanswered))
-			}
-		}
-	}
-	if denied {
-		return true, nil
-	}
-	return false, errors.Join(unknown...)
 }
 
 // Foresee returns what the webhooks make of a new pod in its namespace. Hidden is set if the

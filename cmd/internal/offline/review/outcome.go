@@ -36,6 +36,8 @@ type Outcome struct {
 	// OriginsBefore are the origins of fields in the object before the review; nil if there are
 	// none.
 	OriginsBefore []admission.Origin
+	// Remarks are about PodDefaults that change nothing in an object that is allowed. They have no values of PodDefaults.
+	Remarks []string
 	// Unanswered says why it is not known whether the API server accepts the object; empty if it is known, or was
 	// not asked.
 	Unanswered string

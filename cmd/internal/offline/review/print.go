@@ -26,8 +26,11 @@ const (
 	OutputReview = "review"
 )
 
-// Outputs lists all output formats.
-var Outputs = append([]string{OutputDiff, OutputYAML, OutputJSON, OutputPatch, OutputReview}, report.Formats...)
+// OutputsOfObjects lists the output formats for one object each, and Outputs also those of [Printer.End].
+var (
+	OutputsOfObjects = []string{OutputDiff, OutputYAML, OutputJSON, OutputPatch, OutputReview}
+	Outputs          = slices.Concat(OutputsOfObjects, report.Formats)
+)
 
 // A Printer prints outcomes: the requested output to out, everything else to notes.
 type Printer struct {
@@ -64,6 +67,14 @@ func (p *Printer) Print(o *Outcome) error {
 	if slices.Contains(report.Formats, p.Output) {
 		return nil
 	}
+	remarks := ""
+	for _, remark := range o.Remarks {
+		if p.Output == OutputDiff {
+			remarks += manifest.PrintableLine(remark) + "\n"
+		} else if o.Denied == nil {
+			manifest.Note(p.Notes, "note: %s: %s", o.Object.Title(), remark)
+		}
+	}
 	text, err := p.format(o)
 	if err != nil || text == "" {
 		return err
@@ -72,7 +83,7 @@ func (p *Printer) Print(o *Outcome) error {
 		text = "---\n" + text
 	}
 	p.printed++
-	_, err = io.WriteString(p.Out, text)
+	_, err = io.WriteString(p.Out, text+remarks)
 	return err
 }
 
