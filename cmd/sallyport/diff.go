@@ -49,13 +49,13 @@ func newDiffCommand() *cobra.Command {
 }
 
 func (o *defaultsOptions) diff(cmd *cobra.Command, args []string, printer *review.Printer) error {
-	trial, err := o.asking(cmd)
+	simulator, err := o.asking(cmd)
 	if err != nil {
 		return err
 	}
-	objects, err := o.objects(cmd, trial.Cluster, args)
+	objects, err := o.objects(cmd, simulator.Cluster, args)
 	if err != nil {
 		return err
 	}
-	return deniedStatus(trial.Diff(cmd.Context(), objects, printer))
+	return deniedStatus(simulator.Diff(cmd.Context(), objects, printer))
 }

@@ -55,13 +55,13 @@ func (o *defaultsOptions) prepare(cmd *cobra.Command, args []string) error {
 	return errors.Join(filesOrName(o.files, args), cli.Choice("validate", o.validation, fieldcheck.Modes), err)
 }
 
-// trial evaluates the cluster's PodDefaults.
-func (o *defaultsOptions) trial(cmd *cobra.Command) (*injection.Trial, error) {
+// simulator evaluates the cluster's PodDefaults.
+func (o *defaultsOptions) simulator(cmd *cobra.Command) (*injection.Simulator, error) {
 	c, err := o.Open()
 	if err != nil {
 		return nil, err
 	}
-	return &injection.Trial{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source match.Source) ([]admission.Webhook, error) {
+	return &injection.Simulator{Cluster: c, Checker: o.checker, Notes: cmd.ErrOrStderr(), Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		return o.server.Define(serve.From(serve.PodDefaultSources{PodDefaults: source, Authors: serve.Anybody{}}))
 	}}, nil
 }
@@ -73,15 +73,15 @@ func (o *defaultsOptions) addServerFlag(cmd *cobra.Command) {
 	})
 }
 
-// asking is trial, which also asks the API server if the flag says so.
-func (o *defaultsOptions) asking(cmd *cobra.Command) (*injection.Trial, error) {
-	trial, err := o.trial(cmd)
+// asking is simulator, which also asks the API server if the flag says so.
+func (o *defaultsOptions) asking(cmd *cobra.Command) (*injection.Simulator, error) {
+	simulator, err := o.simulator(cmd)
 	if err != nil || !o.askServer {
-		return trial, err
+		return simulator, err
 	}
-	server, err := dryrun.New(trial.Cluster.Config, nil)
-	trial.Server = &dryrun.Pods{Server: server}
-	return trial, err
+	server, err := dryrun.New(simulator.Cluster.Config, nil)
+	simulator.Server = &dryrun.Pods{Server: server}
+	return simulator, err
 }
 
 // deniedStatus returns the exit status for a denied object.
@@ -136,16 +136,16 @@ func newExplainCommand() *cobra.Command {
 }
 
 func (o *defaultsOptions) explain(cmd *cobra.Command, args []string, text *cli.Text) error {
-	trial, err := o.asking(cmd)
+	simulator, err := o.asking(cmd)
 	if err != nil {
 		return err
 	}
-	objects, err := o.objects(cmd, trial.Cluster, args)
+	objects, err := o.objects(cmd, simulator.Cluster, args)
 	if err != nil {
 		return err
 	}
 	unknown := 0
-	denied, err := trial.Explain(cmd.Context(), objects, *serve.Dataset(o.server), func(e *injection.Explanation) error {
+	denied, err := simulator.Explain(cmd.Context(), objects, *serve.Dataset(o.server), func(e *injection.Explanation) error {
 		if e.Unknown != "" {
 			unknown++
 		}

@@ -94,7 +94,7 @@ func completeDefaults(of *clusterflags.Flags) cobra.CompletionFunc {
 }
 
 func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {
-	trial, err := o.asking(cmd)
+	simulator, err := o.asking(cmd)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (o *previewOptions) preview(cmd *cobra.Command, args []string) error {
 	if o.output != "text" {
 		printer.Out, show = io.Discard, result.add
 	}
-	p := injection.Preview{Trial: trial, Show: show, Everywhere: o.Namespace == ""}
+	p := injection.Preview{Simulator: simulator, Show: show, Everywhere: o.Namespace == ""}
 	var effect *injection.Effect
 	if len(args) > 0 {
 		effect, err = p.Named(cmd.Context(), args, o.remove)

@@ -111,7 +111,7 @@ func (o *restartOptions) obstacle(cmd *cobra.Command, c *cluster.Cluster) (func(
 	if err := asked.prepare(cmd, []string{"pods of workloads"}); err != nil {
 		return nil, err
 	}
-	trial, err := asked.asking(cmd)
+	simulator, err := asked.asking(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +120,6 @@ func (o *restartOptions) obstacle(cmd *cobra.Command, c *cluster.Cluster) (func(
 		if err != nil {
 			return "", err
 		}
-		return trial.Obstacle(ctx, object)
+		return simulator.Obstacle(ctx, object)
 	}, nil
 }

@@ -30,9 +30,9 @@ import (
 // maxPods limits the pods of a list, of which a page has some. It says how many it leaves out.
 const maxPods = 5000
 
-// newTrial evaluates the PodDefaults that the user may read.
-func newTrial(v *visit, validation string) *injection.Trial {
-	return &injection.Trial{
+// newSimulator evaluates the PodDefaults that the user may read.
+func newSimulator(v *visit, validation string) *injection.Simulator {
+	return &injection.Simulator{
 		Cluster: v.cluster, Webhooks: v.Webhooks, Checker: fieldcheck.New(validation, &v.notes, &fieldcheck.Definitions{}), Notes: &v.notes,
 	}
 }
@@ -54,7 +54,7 @@ func showPod(ctx context.Context, v *visit) (templ.Component, error) {
 		return nil, err
 	}
 	var pods []*admitted
-	_, err = newTrial(v, fieldcheck.Warn).Explain(ctx, []*manifest.Object{object}, v.Dataset, func(e *injection.Explanation) error {
+	_, err = newSimulator(v, fieldcheck.Warn).Explain(ctx, []*manifest.Object{object}, v.Dataset, func(e *injection.Explanation) error {
 		pod, err := v.admitted(e)
 		pods = append(pods, pod)
 		return err

@@ -149,13 +149,13 @@ func (v *visit) try(ctx context.Context, t *tried, text string) error {
 	if t.text = text; len(text) > maxRepeated {
 		t.text, t.long = "", len(text)
 	}
-	trial := newTrial(v, fieldcheck.Strict)
+	simulator := newSimulator(v, fieldcheck.Strict)
 	server, err := dryrun.New(v.config, nil)
 	if err != nil {
 		return err
 	}
-	trial.Server = &dryrun.Pods{Server: server, Limit: maxAsked, Until: time.Now().Add(maxAsking)}
-	objects, err := injection.Parse(ctx, "manifest", []byte(text), maxObjects, trial.Checker, "try")
+	simulator.Server = &dryrun.Pods{Server: server, Limit: maxAsked, Until: time.Now().Add(maxAsking)}
+	objects, err := injection.Parse(ctx, "manifest", []byte(text), maxObjects, simulator.Checker, "try")
 	for _, problem := range manifest.SplitErrors(err) {
 		t.problems = append(t.problems, problem.Error())
 	}
@@ -174,7 +174,7 @@ func (v *visit) try(ctx context.Context, t *tried, text string) error {
 		t.command = v.apply(text)
 	}
 	if len(defaults) > 0 {
-		preview := injection.Preview{Trial: trial, Show: func(c *injection.Change) error {
+		preview := injection.Preview{Simulator: simulator, Show: func(c *injection.Change) error {
 			if len(t.changes) >= maxChanges {
 				return nil
 			}
@@ -195,7 +195,7 @@ func (v *visit) try(ctx context.Context, t *tried, text string) error {
 			return err
 		}
 	}
-	_, err = trial.Explain(ctx, workloads, v.Dataset, func(e *injection.Explanation) error {
+	_, err = simulator.Explain(ctx, workloads, v.Dataset, func(e *injection.Explanation) error {
 		if len(t.pods) == maxObjects {
 			return errManyPods
 		}

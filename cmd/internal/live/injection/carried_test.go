@@ -38,7 +38,7 @@ func TestAnExplanationTellsWhatAPodCarries(t *testing.T) {
 		"sallyport.io/poddefaults: 'audited,changed,cluster/left,cluster/moved,fought,gone,narrowed,same," + long + "'",
 	}
 	pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, uid: u, labels: {use: 'true'}, annotations: {"+strings.Join(marks, ", ")+"}}, spec: {containers: [{name: main, image: x}]}}")
-	o := trial()
+	o := simulator()
 	bare, err := skeleton(pod, known)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 			}
 		}
 
-		out, err := trial().try(t.Context(), sent, known)
+		out, err := simulator().try(t.Context(), sent, known)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestPodsOfTemplatesAreDrawnByTheirWorkload(t *testing.T) {
 	known := stagedDefault(t, "{steps: [{percent: 50}]}", stable, 1)
 	gets := func(sent *manifest.Object) string {
 		t.Helper()
-		out, err := trial().try(t.Context(), sent, known)
+		out, err := simulator().try(t.Context(), sent, known)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func TestExplainStopsAtTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := 0
-	trial := &Trial{Cluster: c, Checker: checker, Notes: notes, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
+	simulator := &Simulator{Cluster: c, Checker: checker, Notes: notes, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 		webhook.Handler = admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 			if calls++; calls == 3 {
@@ -48,9 +48,9 @@ func TestExplainStopsAtTheDeadline(t *testing.T) {
 		})
 		return []admission.Webhook{webhook}, err
 	}}
-	trial.keep("team-a", &Defaults{namespace: "team-a"})
+	simulator.keep("team-a", &Defaults{namespace: "team-a"})
 	told := 0
-	if _, err := trial.Explain(ctx, objects, dataset.DefaultSettings(), func(*Explanation) error { told++; return nil }); !errors.Is(err, context.Canceled) || calls != 3 || told > 3 {
+	if _, err := simulator.Explain(ctx, objects, dataset.DefaultSettings(), func(*Explanation) error { told++; return nil }); !errors.Is(err, context.Canceled) || calls != 3 || told > 3 {
 		t.Errorf("%d calls, %d explanations, %v", calls, told, err)
 	}
 	if _, err := Parse(t.Context(), "pods.yaml", []byte(text.String()), 19, checker, "try"); err == nil || err.Error() != "pods.yaml: it has 20 objects: try at most 19 at a time" {

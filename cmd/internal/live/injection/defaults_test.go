@@ -44,9 +44,9 @@ func defaultsOf(t *testing.T, set labels.Set, texts ...string) *Defaults {
 	return known
 }
 
-// trial uses the webhook with its default settings.
-func trial() *Trial {
-	return &Trial{Webhooks: func(source match.Source) ([]admission.Webhook, error) {
+// simulator uses the webhook with its default settings.
+func simulator() *Simulator {
+	return &Simulator{Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 		webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 		return []admission.Webhook{webhook}, err
 	}}
@@ -60,7 +60,7 @@ func TestAnExplanationSortsOutWhoIsForThePod(t *testing.T) {
 		"{apiVersion: kubeflow.org/v1alpha1, kind: PodDefault, metadata: {name: looks, namespace: team-a}, spec: {selector: {}, mode: Audit, env: [{name: C, value: x}]}}",
 		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: all}, spec: {selector: {}, namespaceSelector: {matchLabels: {tier: web}}, env: [{name: D, value: x}]}}",
 		"{apiVersion: sallyport.io/v1alpha1, kind: ClusterPodDefault, metadata: {name: others}, spec: {selector: {}, namespaceSelector: {matchLabels: {tier: data}}, env: [{name: E, value: x}]}}")
-	o := trial()
+	o := simulator()
 	pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, labels: {use: 'true'}}, spec: {containers: [{name: main, image: x}]}}")
 
 	out, err := o.try(t.Context(), pod, known)
@@ -103,7 +103,7 @@ func TestAnExplanationHasTheReasonsOfTheDecision(t *testing.T) {
 		{"kubernetes.io/config.mirror: x", []string{"Not matching:\n", "\n  PodDefault team-a/fights: no webhook of PodDefaults is called for such a pod\n"}},
 	} {
 		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, annotations: {"+tc.annotations+"}}, spec: {containers: [{name: main, image: x, env: [{name: A, value: own}]}]}}")
-		o := trial()
+		o := simulator()
 		o.Webhooks = func(source match.Source) ([]admission.Webhook, error) {
 			webhook, err := poddefault.New(source, poddefault.DefaultSettings())
 			excluded, other := poddefault.NewExcluded(source, poddefault.DefaultSettings())
@@ -162,7 +162,7 @@ func TestAPreviewSaysWhyAnObjectIsNotApplied(t *testing.T) {
 			own = ", env: [{name: C, value: own}]"
 		}
 		pod := one(t, fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p%d, namespace: team-a}, spec: {containers: [{name: main, image: x%s}]}}", i, own))
-		out, err := trial().try(t.Context(), pod, after)
+		out, err := simulator().try(t.Context(), pod, after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestADiffSaysWhyAnObjectIsNotApplied(t *testing.T) {
 		"all are applied":     {"labels: {app: web}", []string{narrowed}, ""},
 	} {
 		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a, "+tc.pod+"}, spec: {containers: [{name: main, image: x, env: [{name: B, value: own}]}]}}")
-		o, notes, out := trial(), &strings.Builder{}, &strings.Builder{}
+		o, notes, out := simulator(), &strings.Builder{}, &strings.Builder{}
 		o.Checker = fieldcheck.New(fieldcheck.Ignore, notes, &fieldcheck.Definitions{})
 		result, err := o.diff(t.Context(), &workload.Pod{Object: pod}, defaultsOf(t, labels.Set{}, tc.defaults...))
 		if err != nil {

@@ -16,19 +16,19 @@ import (
 
 // Diff prints what PodDefaults would change in the pods of objects, and why others would not. It reports whether a pod would
 // be denied.
-func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *review.Printer) (denied bool, err error) {
+func (s *Simulator) Diff(ctx context.Context, objects []*manifest.Object, printer *review.Printer) (denied bool, err error) {
 	var unknown []error
 	for _, object := range objects {
-		known, err := t.defaults(ctx, cmp.Or(object.Namespace, t.Cluster.Namespace))
+		known, err := s.defaults(ctx, cmp.Or(object.Namespace, s.Cluster.Namespace))
 		if err != nil {
 			return false, err
 		}
-		pods, err := t.Cluster.PodsOf(ctx, object)
+		pods, err := s.Cluster.PodsOf(ctx, object)
 		if err != nil {
 			return false, err
 		}
 		for _, pod := range pods {
-			out, err := t.diff(ctx, pod, known)
+			out, err := s.diff(ctx, pod, known)
 			if err != nil {
 				return false, err
 			}
@@ -46,23 +46,23 @@ func (t *Trial) Diff(ctx context.Context, objects []*manifest.Object, printer *r
 	return false, errors.Join(unknown...)
 }
 
-func (t *Trial) diff(ctx context.Context, pod *workload.Pod, known *Defaults) (*review.Outcome, error) {
+func (s *Simulator) diff(ctx context.Context, pod *workload.Pod, known *Defaults) (*review.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := t.Checker.CheckPod(ctx, pod); err != nil {
+	if err := s.Checker.CheckPod(ctx, pod); err != nil {
 		return nil, err
 	}
 	sent, err := known.owned(pod)
 	if err != nil {
 		return nil, err
 	}
-	out, err := t.try(ctx, sent, known)
+	out, err := s.try(ctx, sent, known)
 	if err != nil {
 		return nil, err
 	}
 	out.Remarks = known.remarks(out)
-	return out, t.askServer(ctx, out, pod.Controller)
+	return out, s.askServer(ctx, out, pod.Controller)
 }
 
 // remarks says of each object why it would not be applied to a pod that is admitted. Of one that does not select the pod it

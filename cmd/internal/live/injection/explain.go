@@ -70,14 +70,14 @@ type notMatching struct {
 // Explain explains which PodDefaults apply to the pods of objects and which nodes their
 // datasets want, and reports whether one would be denied. Settings are those of the
 // dataset webhook.
-func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, settings dataset.Settings, tell func(*Explanation) error) (denied bool, err error) {
-	x := explainer{Trial: t}
-	if x.datasets, err = placement.New(t.Cluster, settings, t.Notes); err != nil {
+func (s *Simulator) Explain(ctx context.Context, objects []*manifest.Object, settings dataset.Settings, tell func(*Explanation) error) (denied bool, err error) {
+	x := explainer{Simulator: s}
+	if x.datasets, err = placement.New(s.Cluster, settings, s.Notes); err != nil {
 		return false, err
 	}
 	var pods []*workload.Pod
 	for _, object := range objects {
-		made, err := t.Cluster.PodsOf(ctx, object)
+		made, err := s.Cluster.PodsOf(ctx, object)
 		if err != nil {
 			return false, err
 		}
@@ -87,7 +87,7 @@ func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, setting
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if err := t.Checker.CheckPod(ctx, pod); err != nil {
+		if err := s.Checker.CheckPod(ctx, pod); err != nil {
 			return false, err
 		}
 		e, err := x.explain(ctx, pod)
@@ -104,7 +104,7 @@ func (t *Trial) Explain(ctx context.Context, objects []*manifest.Object, setting
 
 // explainer explains pods of a cluster.
 type explainer struct {
-	*Trial
+	*Simulator
 	datasets      *placement.Explainer
 	noPodDefaults bool // the cluster does not have the kind
 }

@@ -13,12 +13,12 @@ import (
 // Obstacle returns why a workload of the cluster cannot be restarted safely: its new pods would be refused, or it is not
 // known whether the API server accepts them. It is empty if neither is so. A quota that the present pods use up is no
 // obstacle if they end before their replacements are created.
-func (t *Trial) Obstacle(ctx context.Context, object *manifest.Object) (string, error) {
-	known, err := t.defaults(ctx, object.Namespace)
+func (s *Simulator) Obstacle(ctx context.Context, object *manifest.Object) (string, error) {
+	known, err := s.defaults(ctx, object.Namespace)
 	if err != nil {
 		return "", err
 	}
-	pods, err := t.Cluster.PodsOf(ctx, object)
+	pods, err := s.Cluster.PodsOf(ctx, object)
 	if err != nil {
 		return "", err
 	}
@@ -27,9 +27,9 @@ func (t *Trial) Obstacle(ctx context.Context, object *manifest.Object) (string, 
 		if err != nil {
 			return "", err
 		}
-		out, err := t.try(ctx, sent, known)
+		out, err := s.try(ctx, sent, known)
 		if err == nil {
-			err = t.askServer(ctx, out, pod.Controller)
+			err = s.askServer(ctx, out, pod.Controller)
 		}
 		if err != nil {
 			return "", err
@@ -41,11 +41,11 @@ func (t *Trial) Obstacle(ctx context.Context, object *manifest.Object) (string, 
 			continue
 		}
 		why := "its new pods would be refused by " + out.DeniedBy + ": " + out.Denied.Message
-		if t.Server == nil || !quota.Freed(object, out.Denied.Message) {
+		if s.Server == nil || !quota.Freed(object, out.Denied.Message) {
 			return why, nil
 		}
 		before := uninjected(out)
-		answer, err := before.AskPod(ctx, t.Server, pod.Controller)
+		answer, err := before.AskPod(ctx, s.Server, pod.Controller)
 		if err != nil {
 			return "", err
 		}

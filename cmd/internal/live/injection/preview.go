@@ -41,7 +41,7 @@ var kinds = []Kind{
 
 // A Preview compares the pods of workloads before and after a change.
 type Preview struct {
-	*Trial
+	*Simulator
 	// Show receives each pod that changes.
 	Show func(*Change) error
 	// Everywhere previews a ClusterPodDefault in all namespaces that it selects, not

@@ -40,7 +40,7 @@ func TestThePodAsStoredHasTheOriginOfEachChange(t *testing.T) {
 		"annotations: {poddefault.admission.kubeflow.org/poddefault-creds: '7', sallyport.io/poddefaults: creds, kubectl.kubernetes.io/last-applied-configuration: '{alsosecret}'}}, "+
 		"spec: {nodeName: node-1, containers: [{name: mesh, image: m}, {name: main, image: x, volumeMounts: [{name: api, mountPath: /api}, {name: creds, mountPath: /creds}], "+
 		"env: [{name: MINE, value: alsosecret}, {name: TOKEN, value: verysecret}]}], volumes: [{name: api, emptyDir: {}}, {name: creds, secret: {secretName: token, defaultMode: 420}}]}, status: {phase: Running}}")
-	out, err := trial().try(t.Context(), pod, known)
+	out, err := simulator().try(t.Context(), pod, known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestAPodOfItsOwnIsComparedWithItselfWithoutWhatPodDefaultsAdded(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := trial().try(t.Context(), pod, known)
+	out, err := simulator().try(t.Context(), pod, known)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,16 +41,16 @@ func ErrUnknown(pods int) error {
 // askServer asks the API server about a new pod that the webhooks admit, if there is one to ask. A pod that exists and
 // would not change is not asked about. One that exists and would change may count twice, for example in a quota: what
 // refuses it without the change too is unknown.
-func (t *Trial) askServer(ctx context.Context, out *review.Outcome, controller metav1.OwnerReference) error {
+func (s *Simulator) askServer(ctx context.Context, out *review.Outcome, controller metav1.OwnerReference) error {
 	exists := out.Object.UID != ""
-	if t.Server == nil || out.Denied != nil || out.Object.GVK() != workload.PodKind || exists && string(out.Before) == string(out.After) {
+	if s.Server == nil || out.Denied != nil || out.Object.GVK() != workload.PodKind || exists && string(out.Before) == string(out.After) {
 		return nil
 	}
 	if !exists {
-		_, err := out.AskPod(ctx, t.Server, controller)
+		_, err := out.AskPod(ctx, s.Server, controller)
 		return err
 	}
-	return t.askBoth(ctx, uninjected(out), out, controller)
+	return s.askBoth(ctx, uninjected(out), out, controller)
 }
 
 // uninjected is the outcome for a pod that no webhook changes.
@@ -70,10 +70,10 @@ func (x *explainer) askServer(ctx context.Context, e *Explanation, known *Defaul
 	var err error
 	switch {
 	case stored == nil:
-		err = x.Trial.askServer(ctx, asked, controller)
+		err = x.Simulator.askServer(ctx, asked, controller)
 	case e.Basis == containersAlone:
 		if asked, err = x.try(ctx, stored, known); err == nil {
-			err = x.Trial.askServer(ctx, asked, controller)
+			err = x.Simulator.askServer(ctx, asked, controller)
 		}
 	default:
 		err = x.askBoth(ctx, uninjected(asked), asked, controller)
@@ -85,12 +85,12 @@ func (x *explainer) askServer(ctx context.Context, e *Explanation, known *Defaul
 }
 
 // askBoth asks about a pod after a change and, if it is refused, as it was before.
-func (t *Trial) askBoth(ctx context.Context, was, is *review.Outcome, controller metav1.OwnerReference) error {
-	after, err := is.AskPod(ctx, t.Server, controller)
+func (s *Simulator) askBoth(ctx context.Context, was, is *review.Outcome, controller metav1.OwnerReference) error {
+	after, err := is.AskPod(ctx, s.Server, controller)
 	if err != nil || is.Denied == nil {
 		return err
 	}
-	before, err := was.AskPod(ctx, t.Server, controller)
+	before, err := was.AskPod(ctx, s.Server, controller)
 	if err != nil || was.Denied == nil || reason(before.Said) != reason(after.Said) {
 		return err
 	}
@@ -100,7 +100,7 @@ func (t *Trial) askBoth(ctx context.Context, was, is *review.Outcome, controller
 }
 
 // interferes reports whether objects of the cluster change a pod that is excluded from injection, or deny it.
-func (t *Trial) interferes(ctx context.Context, now *Defaults, is *review.Outcome) (bool, error) {
+func (s *Simulator) interferes(ctx context.Context, now *Defaults, is *review.Outcome) (bool, error) {
 	if !slices.ContainsFunc(now.All, func(d *Default) bool { return !d.Plan.AllowExclude() }) {
 		return false, nil
 	}
@@ -110,7 +110,7 @@ func (t *Trial) interferes(ctx context.Context, now *Defaults, is *review.Outcom
 	if err != nil {
 		return false, err
 	}
-	out, err := t.try(ctx, excluded, now)
+	out, err := s.try(ctx, excluded, now)
 	if err != nil || out.Denied != nil && out.DeniedBy != PodSecurity {
 		return err == nil, err
 	}

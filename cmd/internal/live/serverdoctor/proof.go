@@ -36,8 +36,8 @@ func checkInjection(ctx context.Context, of *doctor.Installation, report *doctor
 		report.Unknown(check, "report this as a bug", "%v", err)
 		return
 	}
-	prover := proof.Prover{Policy: of.Registration.Name, Trial: func() *injection.Trial {
-		return &injection.Trial{Cluster: of.Cluster, Notes: io.Discard, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
+	prover := proof.Prover{Policy: of.Registration.Name, Simulator: func() *injection.Simulator {
+		return &injection.Simulator{Cluster: of.Cluster, Notes: io.Discard, Webhooks: func(source match.Source) ([]admission.Webhook, error) {
 			return config.Define(serve.From(serve.PodDefaultSources{PodDefaults: source, Authors: serve.Anybody{}}))
 		}}
 	}}

@@ -51,8 +51,8 @@ type Result struct {
 
 // A Prover tries objects.
 type Prover struct {
-	// Trial foresees. It is created for each attempt, because it remembers objects.
-	Trial func() *injection.Trial
+	// Simulator makes one for each attempt, because it remembers objects.
+	Simulator func() *injection.Simulator
 	// Policy is the name of the server's backstop policy.
 	Policy string
 }
@@ -60,16 +60,16 @@ type Prover struct {
 // Run tries a sample of all objects. Total is how many there are. An error means that
 // objects could not be listed.
 func (p *Prover) Run(ctx context.Context) (results []Result, total int, err error) {
-	trial := p.Trial()
-	chosen, total, err := sample(ctx, trial.Cluster)
+	simulator := p.Simulator()
+	chosen, total, err := sample(ctx, simulator.Cluster)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, o := range chosen {
-		r := p.try(ctx, trial, o)
+		r := p.try(ctx, simulator, o)
 		if r.Answer == Differs { // it may have been written meanwhile
-			trial = p.Trial()
-			r = p.try(ctx, trial, o)
+			simulator = p.Simulator()
+			r = p.try(ctx, simulator, o)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
@@ -79,12 +79,12 @@ func (p *Prover) Run(ctx context.Context) (results []Result, total int, err erro
 	return results, total, nil
 }
 
-func (p *Prover) try(ctx context.Context, trial *injection.Trial, o one) Result {
-	answer, reason := p.attempt(ctx, trial, o)
+func (p *Prover) try(ctx context.Context, simulator *injection.Simulator, o one) Result {
+	answer, reason := p.attempt(ctx, simulator, o)
 	return Result{Object: o.Plan.String(), Namespace: o.namespace, Answer: answer, Reason: reason}
 }
 
-func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (Answer, string) {
+func (p *Prover) attempt(ctx context.Context, simulator *injection.Simulator, o one) (Answer, string) {
 	if o.namespace == "" {
 		return Unknown, "it selects no namespace"
 	}
@@ -100,11 +100,11 @@ func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (An
 	if err != nil {
 		return Unknown, err.Error()
 	}
-	foreseen, hidden, err := trial.Foresee(ctx, objects[0])
+	simulated, hidden, err := simulator.Simulate(ctx, objects[0])
 	if err != nil {
 		return Unknown, "it could not be foreseen: " + err.Error()
 	}
-	server, err := dryrun.New(trial.Cluster.Config, nil)
+	server, err := dryrun.New(simulator.Cluster.Config, nil)
 	if err != nil {
 		return Unknown, err.Error()
 	}
@@ -114,27 +114,27 @@ func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (An
 	}
 	got := &corev1.Pod{}
 	if answer.Verdict != dryrun.Accepted {
-		return p.refused(foreseen, answer)
+		return p.refused(simulated, answer)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, got); err != nil {
 		return Unknown, err.Error()
 	}
-	if foreseen.Denied != nil {
-		return p.notCalled(ctx, trial, pod, "the pod is admitted, although the webhook would deny it")
+	if simulated.Denied != nil {
+		return p.notCalled(ctx, simulator, pod, "the pod is admitted, although the webhook would deny it")
 	}
-	if why := idle(o.Default, foreseen); why != "" {
+	if why := idle(o.Default, simulated); why != "" {
 		return Idle, why
 	}
-	missing, extra := compareMarks(foreseen, got)
+	missing, extra := compareMarks(simulated, got)
 	switch {
 	case len(missing) > 0:
-		return p.notCalled(ctx, trial, pod, "pods are created without "+strings.Join(missing, ", "))
+		return p.notCalled(ctx, simulator, pod, "pods are created without "+strings.Join(missing, ", "))
 	case len(extra) > 0 && hidden:
 		return Unknown, "you may not read all PodDefaults that apply"
 	case len(extra) > 0:
 		return Differs, "pods also get " + strings.Join(extra, ", ")
 	}
-	places, err := dryrun.Lacking(foreseen.Before, foreseen.After, got)
+	places, err := dryrun.Lacking(simulated.Before, simulated.After, got)
 	switch {
 	case err != nil:
 		return Unknown, err.Error()
@@ -144,9 +144,9 @@ func (p *Prover) attempt(ctx context.Context, trial *injection.Trial, o one) (An
 	return Proven, ""
 }
 
-// idle says why an object applies to no pod like the foreseen one; empty if the webhook looks at it.
-func idle(d *injection.Default, foreseen *review.Outcome) string {
-	switch r := foreseen.PodDefaults.Of(d.Plan); r.Why {
+// idle says why an object applies to no pod like the simulated one; empty if the webhook looks at it.
+func idle(d *injection.Default, simulated *review.Outcome) string {
+	switch r := simulated.PodDefaults.Of(d.Plan); r.Why {
 	case match.Applied, match.Audited, match.Skipped, match.PassedOver, match.Refused:
 		return ""
 	case match.Unusable:
@@ -160,12 +160,12 @@ func idle(d *injection.Default, foreseen *review.Outcome) string {
 }
 
 // notCalled finds out why a pod is not injected.
-func (p *Prover) notCalled(ctx context.Context, trial *injection.Trial, pod *corev1.Pod, what string) (Answer, string) {
+func (p *Prover) notCalled(ctx context.Context, simulator *injection.Simulator, pod *corev1.Pod, what string) (Answer, string) {
 	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
 	if err != nil {
 		return Differs, what
 	}
-	why, intended, err := asked.NotCalled(ctx, trial.Cluster, value, pod.Namespace, pod.Name)
+	why, intended, err := asked.NotCalled(ctx, simulator.Cluster, value, pod.Namespace, pod.Name)
 	switch {
 	case err != nil || why == "":
 		return Differs, what
@@ -179,13 +179,13 @@ func (p *Prover) notCalled(ctx context.Context, trial *injection.Trial, pod *cor
 var address = regexp.MustCompile(`Post "[^"]*": `)
 
 // refused judges the answer to a dry run that is not accepted.
-func (p *Prover) refused(foreseen *review.Outcome, answer *dryrun.Answer) (Answer, string) {
+func (p *Prover) refused(simulated *review.Outcome, answer *dryrun.Answer) (Answer, string) {
 	text := address.ReplaceAllString(cmp.Or(answer.Said, answer.Reason), "") // a path may be private
 	ours := strings.Contains(text, `"`+poddefault.Name+`"`)
 	switch {
 	case strings.Contains(text, "does not support dry run"):
 		return Unknown, "another webhook has side effects and does not support a dry run: " + text
-	case ours && strings.Contains(text, "denied the request") && foreseen.Denied != nil:
+	case ours && strings.Contains(text, "denied the request") && simulated.Denied != nil:
 		return Proven, ""
 	case ours && strings.Contains(text, "denied the request"):
 		return Differs, "pods are denied, which is not foreseen: " + text
@@ -193,7 +193,7 @@ func (p *Prover) refused(foreseen *review.Outcome, answer *dryrun.Answer) (Answe
 		return Differs, "calls of the webhook fail: " + text
 	case p.Policy != "" && strings.Contains(text, "ValidatingAdmissionPolicy '"+p.Policy+"'"):
 		return Differs, "pods are rejected by the policy that stands in for the webhook, because it does not see that they were injected"
-	case answer.Status != nil && answer.Status.Reason == metav1.StatusReasonInvalid && foreseen.Denied == nil:
+	case answer.Status != nil && answer.Status.Reason == metav1.StatusReasonInvalid && simulated.Denied == nil:
 		return Differs, "the API server rejects the injected pod: " + invalid(answer.Status)
 	}
 	return Unknown, "the pod that doctor sends is rejected: " + text
@@ -221,9 +221,9 @@ func listed(places []string) string {
 
 // compareMarks compares marks by object and revision, and decisions. Resource versions change
 // with each status.
-func compareMarks(foreseen *review.Outcome, got *corev1.Pod) (missing, extra []string) {
+func compareMarks(simulated *review.Outcome, got *corev1.Pod) (missing, extra []string) {
 	var after corev1.Pod
-	if err := json.Unmarshal(foreseen.After, &after); err != nil {
+	if err := json.Unmarshal(simulated.After, &after); err != nil {
 		return []string{"what is foreseen: " + err.Error()}, nil
 	}
 	marks := func(pod *corev1.Pod) map[string]string {

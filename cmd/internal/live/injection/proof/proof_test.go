@@ -73,9 +73,9 @@ func TestErrorsOfOthersAreUnknownAndOwnOnesAreNot(t *testing.T) {
 	gk := schema.GroupKind{Kind: "Pod"}
 	invalidPod := apierrors.NewInvalid(gk, "x", field.ErrorList{field.Invalid(field.NewPath("spec", "containers").Index(0).Child("env"), "a secret", "too long")})
 	for name, tc := range map[string]struct {
-		foreseen *review.Outcome
-		err      error
-		want     Answer
+		simulated *review.Outcome
+		err       error
+		want      Answer
 	}{
 		"side effects of another webhook": {allowed, apierrors.NewBadRequest(`admission webhook "x.y.z" does not support dry run`), Unknown},
 		"a quota":                         {allowed, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("exceeded quota")), Unknown},
@@ -89,7 +89,7 @@ func TestErrorsOfOthersAreUnknownAndOwnOnesAreNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Prover{Policy: "hooks"}
-			answer, reason := p.refused(tc.foreseen, dryrun.Judge(tc.err, admissionv1.Create))
+			answer, reason := p.refused(tc.simulated, dryrun.Judge(tc.err, admissionv1.Create))
 			if answer != tc.want || strings.Contains(reason, "a secret") {
 				t.Errorf("%s: %s", answer, reason)
 			}

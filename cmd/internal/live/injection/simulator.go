@@ -27,8 +27,8 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
-// A Trial simulates what the PodDefaults of a cluster do to pods.
-type Trial struct {
+// A Simulator simulates what the PodDefaults of a cluster do to pods.
+type Simulator struct {
 	Cluster *cluster.Cluster
 	// Webhooks defines the PodDefault webhooks for a source.
 	Webhooks func(match.Source) ([]admission.Webhook, error)
@@ -45,28 +45,28 @@ type Trial struct {
 var user = authenticationv1.UserInfo{Username: "sallyport-review"}
 
 // defaults reads the Defaults of a namespace, once.
-func (t *Trial) defaults(ctx context.Context, namespace string) (*Defaults, error) {
-	known := t.known[namespace]
+func (s *Simulator) defaults(ctx context.Context, namespace string) (*Defaults, error) {
+	known := s.known[namespace]
 	if known == nil {
 		var err error
-		if known, err = Read(ctx, t.Cluster, namespace, t.Notes); err != nil {
+		if known, err = Read(ctx, s.Cluster, namespace, s.Notes); err != nil {
 			return nil, err
 		}
-		t.keep(namespace, known)
+		s.keep(namespace, known)
 	}
 	return known, nil
 }
 
-func (t *Trial) keep(namespace string, known *Defaults) {
-	if t.known == nil {
-		t.known = map[string]*Defaults{}
+func (s *Simulator) keep(namespace string, known *Defaults) {
+	if s.known == nil {
+		s.known = map[string]*Defaults{}
 	}
-	t.known[namespace] = known
+	s.known[namespace] = known
 }
 
 // try sends a new object through the webhooks, if there are any.
-func (t *Trial) try(ctx context.Context, object *manifest.Object, known *Defaults) (*review.Outcome, error) {
-	webhooks, err := t.Webhooks(known.Index())
+func (s *Simulator) try(ctx context.Context, object *manifest.Object, known *Defaults) (*review.Outcome, error) {
+	webhooks, err := s.Webhooks(known.Index())
 	if err != nil {
 		return nil, err
 	}
@@ -165,13 +165,13 @@ func checked(ctx context.Context, objects []*manifest.Object, err error, checker
 	return objects, errors.Join(errs...)
 }
 
-// Foresee returns what the webhooks make of a new pod in its namespace. Hidden is set if the
+// Simulate returns what the webhooks make of a new pod in its namespace. Hidden is set if the
 // user may not read all objects that apply.
-func (t *Trial) Foresee(ctx context.Context, pod *manifest.Object) (out *review.Outcome, hidden bool, err error) {
-	known, err := t.defaults(ctx, pod.Namespace)
+func (s *Simulator) Simulate(ctx context.Context, pod *manifest.Object) (out *review.Outcome, hidden bool, err error) {
+	known, err := s.defaults(ctx, pod.Namespace)
 	if err != nil {
 		return nil, false, err
 	}
-	out, err = t.try(ctx, pod, known)
+	out, err = s.try(ctx, pod, known)
 	return out, known.clusterHidden, err
 }
