@@ -441,7 +441,7 @@ func TestWhatIsTooMuchToCompareDisagrees(t *testing.T) {
 			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: projected}}}
 		})
 	}
-	if places := compare.Overlap(object("a", "x"), object("b", "y")); !slices.Equal(places, []string{"volume v"}) {
+	if places := compare.OfPlans(plan.Compile(object("a", "x")), plan.Compile(object("b", "y"))); !slices.Equal(places, []string{"volume v"}) {
 		t.Errorf("%v", places)
 	}
 }

@@ -21,8 +21,8 @@ import (
 )
 
 func TestObjectsThatNoPodCanHaveBothAreNotInConflict(t *testing.T) {
-	object := func(name, spec string) *kubeflowv1alpha1.PodDefault {
-		return podtest.PodDefaults(t, []byte("metadata: {name: "+name+"}\nspec: {env: [{name: A, value: "+name+"}], "+spec+"}"))[0]
+	object := func(name, spec string) *plan.Plan {
+		return plan.Compile(podtest.PodDefaults(t, []byte("metadata: {name: "+name+"}\nspec: {env: [{name: A, value: "+name+"}], "+spec+"}"))[0])
 	}
 	for name, test := range map[string]struct {
 		a, b     string
@@ -53,10 +53,10 @@ func TestObjectsThatNoPodCanHaveBothAreNotInConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := object("a", test.a), object("b", test.b)
-			if got := len(compare.Overlap(a, b)) > 0; got != test.conflict {
+			if got := len(compare.OfPlans(a, b)) > 0; got != test.conflict {
 				t.Errorf("in conflict: %v, want %v", got, test.conflict)
 			}
-			if got := len(compare.Overlap(b, a)) > 0; got != test.conflict {
+			if got := len(compare.OfPlans(b, a)) > 0; got != test.conflict {
 				t.Errorf("the other way round: in conflict: %v, want %v", got, test.conflict)
 			}
 		})

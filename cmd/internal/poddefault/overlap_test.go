@@ -10,6 +10,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 )
 
@@ -22,9 +23,9 @@ func parseSpec(t testing.TB, data string) *kubeflowv1alpha1.PodDefaultSpec {
 	return spec
 }
 
-func TestOverlapNamesThePlacesOfDisagreement(t *testing.T) {
-	object := func(spec string) *kubeflowv1alpha1.PodDefault {
-		return podtest.PodDefaults(t, []byte("metadata: {name: x}\nspec: "+spec))[0]
+func TestOfPlansNamesThePlacesOfDisagreement(t *testing.T) {
+	object := func(spec string) *plan.Plan {
+		return plan.Compile(podtest.PodDefaults(t, []byte("metadata: {name: x}\nspec: "+spec))[0])
 	}
 	for name, test := range map[string]struct {
 		a, b string
@@ -52,29 +53,12 @@ func TestOverlapNamesThePlacesOfDisagreement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := object(test.a), object(test.b)
-			if diff := cmp.Diff(test.want, compare.Overlap(a, b)); diff != "" {
+			if diff := cmp.Diff(test.want, compare.OfPlans(a, b)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(compare.Overlap(a, b), compare.Overlap(b, a)); diff != "" {
+			if diff := cmp.Diff(compare.OfPlans(a, b), compare.OfPlans(b, a)); diff != "" {
 				t.Errorf("the other way round (-a +b):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestOverlapOfClusterPodDefaultsLooksAtNamespaces(t *testing.T) {
-	object := func(team, value string) string {
-		return `{metadata: {name: x}, spec: {selector: {}, namespaceSelector: {matchLabels: {team: ` + team + `}}, env: [{name: A, value: "` + value + `"}]}}`
-	}
-	a, b, c := parseClusterPodDefault(t, object("a", "1")), parseClusterPodDefault(t, object("b", "2")), parseClusterPodDefault(t, object("a", "2"))
-	if got := compare.OverlapOfCluster(a, b); got != nil {
-		t.Errorf("of two teams: %v", got)
-	}
-	if got := compare.OverlapOfCluster(a, c); !cmp.Equal(got, []string{"env A"}) {
-		t.Errorf("of one team: %v", got)
-	}
-	own := podtest.PodDefaults(t, []byte(`{metadata: {name: own}, spec: {selector: {}, env: [{name: A, value: "3"}]}}`))[0]
-	if got := compare.OverlapWithCluster(own, a); !cmp.Equal(got, []string{"env A"}) {
-		t.Errorf("of both kinds: %v", got)
 	}
 }

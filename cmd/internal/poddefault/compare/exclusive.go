@@ -5,7 +5,6 @@ package compare
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -18,7 +17,7 @@ import (
 // one may also select the other, if that does not allow exclusion. Labels added by other
 // objects are ignored.
 func Exclusive(a, b *plan.Plan) bool {
-	return unsatisfiable(demandsOf(a.Selector(), a), demandsOf(b.Selector(), b))
+	return unsatisfiable(demandsOf(a), demandsOf(b))
 }
 
 // unsatisfiable reports whether no labels match both. Labels are independent, so one
@@ -58,19 +57,18 @@ func (d demands) of(key string) *demand {
 	return &demand{}
 }
 
-// demandsOf returns the demands of a selector, and of the labels that c adds; c may be
-// nil. A pod with another value is denied, or the object is skipped, unless its policy
-// keeps the label.
-func demandsOf(selector labels.Selector, c *plan.Plan) demands {
+// demandsOf returns the demands of an object's selector, and of the labels that it adds. A pod
+// with another value is denied, or the object is skipped, unless its policy keeps the label.
+func demandsOf(c *plan.Plan) demands {
 	all := demands{}
-	byAdded := c != nil && !c.AllowExclude()
+	byAdded := !c.AllowExclude()
 	at := func(key string) *demand {
 		if all[key] == nil {
 			all[key] = &demand{byAdded: byAdded}
 		}
 		return all[key]
 	}
-	requirements, _ := selector.Requirements()
+	requirements, _ := c.Selector().Requirements()
 	for i := range requirements {
 		d, values := at(requirements[i].Key()), sets.New(requirements[i].ValuesUnsorted()...)
 		switch requirements[i].Operator() {
@@ -84,11 +82,9 @@ func demandsOf(selector labels.Selector, c *plan.Plan) demands {
 			d.refused = true
 		}
 	}
-	if c != nil {
-		for _, e := range c.Labels {
-			d := at(e.Key)
-			d.adds, d.insists = &e.Value, c.Policy != kubeflowv1alpha1.ConflictKeepPod && c.Policy != kubeflowv1alpha1.ConflictOverride
-		}
+	for _, e := range c.Labels {
+		d := at(e.Key)
+		d.adds, d.insists = &e.Value, c.Policy != kubeflowv1alpha1.ConflictKeepPod && c.Policy != kubeflowv1alpha1.ConflictOverride
 	}
 	return all
 }

@@ -37,7 +37,7 @@ func Both(a, b *plan.Plan) string {
 }
 
 // Disagreement describes in a sentence or two that two objects conflict at these
-// places, found by [Overlap], what happens to pods that both select, and the remedy. It
+// places, found by [OfPlans], what happens to pods that both select, and the remedy. It
 // names at most limit places.
 func Disagreement(a, b *plan.Plan, places []string, limit int) string {
 	if plan.InOrder(a, b) > 0 {

@@ -3,9 +3,6 @@
 package export
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
 
@@ -23,52 +20,45 @@ const noText = "[\"\"].filter(s, false)"
 // conflicts with the object. It ignores missing elements, because containers may have
 // been added after the last mutation.
 func (n *namespace) disagreements(o *object) string {
-	spec := &o.Spec
-	says := func(place string) string { return "PodDefault " + o.Namespace + "/" + o.Name + ": " + place }
+	says := func(place string) string { return o.String() + ": " + place }
 	var out []string
 	tell := func(condition, place string) {
 		out = append(out, condition+" ? ["+quote(says(place)+": the pod has another")+"] : []")
 	}
-	for _, m := range []struct {
-		title, expression string
-		wanted            map[string]string
-	}{
-		{"label", "object.metadata.?labels", spec.Labels},
-		{"annotation", "object.metadata.?annotations", spec.Annotations},
-		{"nodeSelector", "object.spec.?nodeSelector", spec.NodeSelector},
-	} {
-		for _, key := range slices.Sorted(maps.Keys(m.wanted)) {
-			tell(m.expression+"[?"+quote(key)+"].orValue("+quote(m.wanted[key])+") != "+quote(m.wanted[key]), m.title+" "+key)
+	for _, m := range o.maps() {
+		for _, e := range m.wanted {
+			value := quote(e.Value)
+			tell(m.parent+".?"+m.field+"[?"+quote(e.Key)+"].orValue("+value+") != "+value, m.title+" "+e.Key)
 		}
 	}
-	lists := podLists(spec)
+	lists := o.podLists()
 	if o.denies() {
-		lists = append(lists, tolerationsOf(spec))
+		lists = append(lists, o.tolerations())
 	}
 	for _, l := range lists {
 		for _, e := range l.elements {
 			tell(differs(l.of("object.spec"), e), l.title+" "+e.key)
 		}
 	}
-	for _, l := range containerLists(spec) {
+	for _, l := range o.containerLists() {
 		for _, e := range l.elements {
 			tell(besideOf(l)+".exists(e, "+e.same+") || "+differs(l.of("object.spec"), e), l.title+" "+e.key)
 		}
 	}
-	if name := spec.ServiceAccountName; name != "" && o.denies() {
-		tell("object.spec.?serviceAccountName.orValue("+quote(name)+") != "+quote(name), "serviceAccountName")
+	for _, field := range ordered {
+		if value := o.value(field); value != nil && o.denies() {
+			tell(scalar{field: field}.differs("object.spec", value), field)
+		}
 	}
-	if token := spec.AutomountServiceAccountToken; token != nil && o.denies() {
-		tell("object.spec.?automountServiceAccountToken.orValue("+literal(*token)+") != "+literal(*token), "automountServiceAccountToken")
-	}
-	for _, s := range podScalars(spec) {
+	for _, s := range o.podScalars() {
 		tell(s.differs("object.spec", s.value), s.field)
 	}
-	for _, s := range ownScalars(spec) {
+	scalars, commands := o.ownScalars()
+	for _, s := range scalars {
 		out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.MeshContainers)+" && "+s.differs("c", s.value)+
 			").map(c, "+saysOfContainer(says(s.field))+")")
 	}
-	for _, l := range ownLists(spec) {
+	for _, l := range o.ownLists() {
 		var differing []string
 		for _, e := range l.elements {
 			differing = append(differing, differs("S", e)+" ? ["+saysOfContainer(says(l.title+" "+e.key))+"] : []")
@@ -79,18 +69,18 @@ func (n *namespace) disagreements(o *object) string {
 		}
 	}
 	if o.denies() {
-		for _, c := range commandsOf(spec) {
-			out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.CommandExcluded)+" && size("+c.of()+
-				") > 0 && c."+c.field+" != "+literal(c.values)+").map(c, "+saysOfContainer(says(c.field))+")")
+		for _, c := range commands {
+			out = append(out, "object.spec.containers.filter(c, "+n.takes(n.settings.CommandExcluded)+" && size("+c.ofContainer()+
+				") > 0 && c."+c.field+" != "+literalOf(c.value)+").map(c, "+saysOfContainer(says(c.field))+")")
 		}
 	}
 	if len(out) == 0 {
 		return noText
 	}
 	// A pod marked by another revision keeps what that revision gave it.
-	mark := "[object.metadata.?annotations[?" + quote(meta.Mark(o.Name)) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
+	mark := "[object.metadata.?annotations[?" + quote(o.MarkKey) + "]].exists(m, m == optional.of(" + quote(o.ResourceVersion) +
 		") || m.hasValue() && (\",\" + object.metadata.annotations[?" + quote(meta.RevisionsAnnotation) + "].orValue(\"\") + \",\").contains(" +
-		quote(","+o.Name+"@"+o.revision()+",") + "))"
+		quote(","+o.Name()+"@"+o.Revision()+",") + "))"
 	return "variables." + o.selected + " && " + mark + " ? " + flatten(out) + " : []"
 }
 

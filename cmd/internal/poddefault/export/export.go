@@ -12,7 +12,6 @@
 package export
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,16 +51,15 @@ type Exported struct {
 // the settings. If a pod could silently become different from what the webhook would
 // make it, there are no policies, and the error reports all problems of all objects.
 func Export(objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings) (*Exported, error) {
-	namespaces := map[string][]*kubeflowv1alpha1.PodDefault{}
+	namespaces := map[string][]*object{}
 	var errs []error
 	for _, pd := range objects {
-		errs = append(errs, unsupported(pd))
-		namespaces[pd.Namespace] = append(namespaces[pd.Namespace], pd)
+		o := &object{Plan: plan.Compile(pd)}
+		errs = append(errs, o.unsupported())
+		namespaces[pd.Namespace] = append(namespaces[pd.Namespace], o)
 	}
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
-		slices.SortStableFunc(namespaces[name], func(a, b *kubeflowv1alpha1.PodDefault) int {
-			return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), strings.Compare(a.Name, b.Name))
-		})
+		slices.SortStableFunc(namespaces[name], func(a, b *object) int { return plan.InOrder(a.Plan, b.Plan) })
 		errs = append(errs, together(namespaces[name]))
 	}
 	if err := errors.Join(append(errs, settings.Validate())...); err != nil {
@@ -91,24 +89,21 @@ type namespace struct {
 
 // object is a PodDefault within the policies of its namespace.
 type object struct {
-	*kubeflowv1alpha1.PodDefault
+	*plan.Plan
 	selected  string // variable: whether it selects the pod
 	conflicts string // variable: its conflicts with the pod
 }
 
-func (o *object) revision() string { return plan.RevisionOf(plan.Meaning(&o.Spec)) }
-
-func newNamespace(name string, objects []*kubeflowv1alpha1.PodDefault, settings poddefault.Settings) *namespace {
-	n := &namespace{name: name, settings: settings}
-	for i, pd := range objects {
-		n.objects = append(n.objects, &object{pd, fmt.Sprintf("selected%d", i), fmt.Sprintf("conflicts%d", i)})
+func newNamespace(name string, objects []*object, settings poddefault.Settings) *namespace {
+	for i, o := range objects {
+		o.selected, o.conflicts = fmt.Sprintf("selected%d", i), fmt.Sprintf("conflicts%d", i)
 	}
-	return n
+	return &namespace{name, objects, settings}
 }
 
 // denies reports whether the object has an explicit conflict policy. Without one, some
 // fields override or give way.
-func (o *object) denies() bool { return meta.PolicyOf(&o.Spec) != "" }
+func (o *object) denies() bool { return o.Policy != "" }
 
 func (n *namespace) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: NamePrefix + n.name, Labels: map[string]string{"app.kubernetes.io/part-of": "sallyport"}}
@@ -136,7 +131,7 @@ func (n *namespace) conditions() []admissionregistrationv1.MatchCondition {
 	}
 	var selectors []string
 	for _, o := range n.objects {
-		selectors = append(selectors, "("+selects(&o.Spec.Selector, "L")+")")
+		selectors = append(selectors, "("+selects(o.Selector(), "L")+")")
 	}
 	return append(conditions, admissionregistrationv1.MatchCondition{
 		Name: "selected", Expression: "[object.metadata.?labels.orValue({})].exists(L, " + strings.Join(selectors, " || ") + ")",
@@ -148,13 +143,13 @@ func (n *namespace) variables() []admissionregistrationv1.Variable {
 	variables := []admissionregistrationv1.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}
 	var names, injected []string
 	for _, o := range n.objects {
-		variables = append(variables, admissionregistrationv1.Variable{Name: o.selected, Expression: selects(&o.Spec.Selector, "variables.labels")})
+		variables = append(variables, admissionregistrationv1.Variable{Name: o.selected, Expression: selects(o.Selector(), "variables.labels")})
 		if own := o.containerNames(); len(own) > 0 {
 			injected = append(injected, "variables."+o.selected+" ? "+literal(own)+" : []")
 		}
 	}
-	for _, o := range slices.SortedFunc(slices.Values(n.objects), func(a, b *object) int { return strings.Compare(a.Name, b.Name) }) {
-		names = append(names, "variables."+o.selected+" ? ["+quote(o.Name)+"] : []")
+	for _, o := range slices.SortedFunc(slices.Values(n.objects), func(a, b *object) int { return strings.Compare(a.Name(), b.Name()) }) {
+		names = append(names, "variables."+o.selected+" ? ["+quote(o.Name())+"] : []")
 	}
 	return append(variables,
 		admissionregistrationv1.Variable{Name: "names", Expression: flatten(names)},
@@ -242,8 +237,7 @@ func (n *namespace) sizes(variables []admissionregistrationv1.Variable) error {
 			}
 		}
 		if longest > maxExpression {
-			errs = append(errs, fmt.Errorf("PodDefault %s/%s: it takes an expression of %d characters, and the API server parses %d: split the object, or use the webhook",
-				o.Namespace, o.Name, longest, maxExpression))
+			errs = append(errs, fmt.Errorf("%s: it takes an expression of %d characters, and the API server parses %d: split the object, or use the webhook", o, longest, maxExpression))
 		}
 	}
 	return errors.Join(errs...)

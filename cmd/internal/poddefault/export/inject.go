@@ -3,15 +3,13 @@
 package export
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -19,6 +17,11 @@ import (
 // policy checks. Values are literals. Values copied from the pod cannot be encoded once
 // any policy of the cluster has had a match condition (k8s.io/apiserver 1.37,
 // UseSchemalessTypeRef).
+
+// ordered are fields of the pod's spec of which the last one applied wins, if no object denies.
+var ordered = []string{accountField, plan.AutomountField}
+
+const accountField = "serviceAccountName"
 
 // Names with which the API server's ServiceAccount plugin mounts a token.
 const (
@@ -60,59 +63,56 @@ func (n *namespace) injection(objects []*object) string {
 
 // additions returns lists of operations, for maps and lists that exist.
 func (n *namespace) additions(o *object) []string {
-	spec := &o.Spec
 	var ops []string
-	for _, m := range o.maps() {
+	for _, m := range o.maps(o.mark()) {
 		ops = append(ops, m.add()...)
 	}
-	for _, l := range podLists(spec) {
+	for _, l := range o.podLists() {
 		ops = append(ops, l.add("\"/spec/"+l.field+"\"", "object.spec")...)
 	}
 	ops = append(ops, n.tolerations(o)...)
-	for _, l := range containerLists(spec) {
+	for _, l := range o.containerLists() {
 		ops = append(ops, addContainers(l)...)
 	}
-	if name := spec.ServiceAccountName; name != "" {
+	if name := o.value(accountField); name != nil {
 		fixed := "object.spec.?serviceAccountName.orValue(\"\")"
+		own := fixed + " != \"\" && " + fixed + " != \"default\""
 		if o.denies() {
-			fixed += " != \"\" && " + fixed + " != \"default\""
+			fixed = own
 		} else {
-			own := fixed + " != \"\" && " + fixed + " != \"default\""
-			fixed += " == " + quote(name) + n.orKept(o, own, func(spec *kubeflowv1alpha1.PodDefaultSpec) bool { return spec.ServiceAccountName != "" })
+			fixed += " == " + literalOf(name) + n.orKept(o, own, accountField)
 		}
-		ops = append(ops, unless(fixed, operation("\"/spec/serviceAccountName\"", quote(name))))
+		ops = append(ops, unless(fixed, operation("\"/spec/serviceAccountName\"", literalOf(name))))
 	}
-	if token := spec.AutomountServiceAccountToken; token != nil {
-		fixed := "object.spec.?automountServiceAccountToken == optional.of(" + literal(*token) + ")"
+	if token := o.value(plan.AutomountField); token != nil {
+		fixed := "object.spec.?automountServiceAccountToken == optional.of(" + literalOf(token) + ")"
 		own := "has(object.spec.automountServiceAccountToken)"
 		if o.denies() {
 			fixed = own
 		} else {
-			fixed += n.orKept(o, own, func(spec *kubeflowv1alpha1.PodDefaultSpec) bool { return spec.AutomountServiceAccountToken != nil })
+			fixed += n.orKept(o, own, plan.AutomountField)
 		}
-		ops = append(ops, unless(fixed, operation("\"/spec/automountServiceAccountToken\"", literal(*token))))
+		ops = append(ops, unless(fixed, operation("\"/spec/automountServiceAccountToken\"", literalOf(token))))
 	}
-
-	for _, s := range podScalars(spec) {
+	for _, s := range o.podScalars() {
 		ops = append(ops, s.add("\"/spec/"+s.field+"\"", "object.spec"))
 	}
-
-	var own []string
-	for _, s := range ownScalars(spec) {
-		own = append(own, s.add("\"/spec/containers/\" + string(i) + \"/"+s.field+"\"", "c"))
+	var own, whole []string
+	scalars, commands := o.ownScalars()
+	for _, s := range scalars {
+		own = append(own, s.add(pathInContainer(s.field), "c"))
 	}
-	for _, l := range ownLists(spec) {
+	for _, l := range o.ownLists() {
 		own = append(own, l.add(pathInContainer(l.field), "c")...)
+	}
+	for _, c := range commands {
+		whole = append(whole, unless("size("+c.ofContainer()+") > 0", operation(pathInContainer(c.field), literalOf(c.value))))
 	}
 	if len(own) > 0 {
 		ops = append(ops, n.ofContainers(n.settings.MeshContainers, own))
 	}
-	var commands []string
-	for _, c := range commandsOf(spec) {
-		commands = append(commands, unless("size("+c.of()+") > 0", operation(pathInContainer(c.field), literal(c.values))))
-	}
-	if len(commands) > 0 {
-		ops = append(ops, n.ofContainers(n.settings.CommandExcluded, commands))
+	if len(whole) > 0 {
+		ops = append(ops, n.ofContainers(n.settings.CommandExcluded, whole))
 	}
 	return ops
 }
@@ -140,8 +140,8 @@ func (n *namespace) takes(excluded []string) string {
 // add adds missing keys.
 func (m stringMap) add() []string {
 	var ops []string
-	for _, key := range slices.Sorted(maps.Keys(m.wanted)) {
-		ops = append(ops, unless(quote(key)+" in "+m.of(), operation(quote(m.path+jsonpatch.Pointer(key)), quote(m.wanted[key]))))
+	for _, e := range m.wanted {
+		ops = append(ops, unless(quote(e.Key)+" in "+m.of(), operation(quote(m.path+jsonpatch.Pointer(e.Key)), quote(e.Value))))
 	}
 	return ops
 }
@@ -182,23 +182,22 @@ func besideOf(l list) string {
 // tolerations adds missing tolerations, and sets the tolerationSeconds of the last one
 // that is otherwise equal.
 func (n *namespace) tolerations(o *object) []string {
-	l := tolerationsOf(&o.Spec)
+	l := o.tolerations()
 	expression := l.of("object.spec")
 	var ops []string
 	for _, e := range l.elements {
 		path := "\"/spec/tolerations/\" + string(L[size(L) - 1]) + \"/tolerationSeconds\""
 		last := expression + "[L[size(L) - 1]].?tolerationSeconds"
 		var tune string
-		seconds := o.Spec.Tolerations[e.index].TolerationSeconds
-		if seconds == nil {
+		if seconds := secondsOf(e.value); seconds == nil {
 			tune = last + ".hasValue() ? [JSONPatch{op: \"remove\", path: " + path + "}] : []"
 		} else {
-			tune = "[" + operation(path, literal(*seconds)) + "]"
+			tune = "[" + operation(path, literalOf(seconds)) + "]"
 		}
 		if untuned := last + " == optional.of(300)"; o.denies() {
 			tune = untuned + " ? (" + tune + ") : []"
-		} else if denied := n.deniedBefore(o, func(spec *kubeflowv1alpha1.PodDefaultSpec) bool {
-			return slices.ContainsFunc(tolerationsOf(spec).elements, func(other element) bool { return other.same == e.same })
+		} else if denied := n.deniedBefore(o, func(earlier *object) bool {
+			return slices.ContainsFunc(earlier.Tolerations, func(other plan.Item) bool { return other.Key == e.key })
 		}); denied != "" {
 			tune = "!" + denied + " || " + untuned + " ? (" + tune + ") : []"
 		}
@@ -211,10 +210,10 @@ func (n *namespace) tolerations(o *object) []string {
 // deniedBefore returns an expression for whether an object selects the pod that is applied before
 // o, denies conflicts, and sets what is asked for; it is empty if there is none. What that object
 // finds in the pod, o leaves there: conflicts are looked for in the finished pod.
-func (n *namespace) deniedBefore(o *object, sets func(*kubeflowv1alpha1.PodDefaultSpec) bool) string {
+func (n *namespace) deniedBefore(o *object, sets func(*object) bool) string {
 	var selected []string
 	for _, earlier := range n.objects[:slices.Index(n.objects, o)] {
-		if earlier.denies() && sets(&earlier.Spec) {
+		if earlier.denies() && sets(earlier) {
 			selected = append(selected, "variables."+earlier.selected)
 		}
 	}
@@ -224,10 +223,10 @@ func (n *namespace) deniedBefore(o *object, sets func(*kubeflowv1alpha1.PodDefau
 	return "(" + strings.Join(selected, " || ") + ")"
 }
 
-// orKept returns the end of a condition: the pod has a value of its own, and
+// orKept returns the end of a condition: the pod has a value of its own for the field, and
 // [namespace.deniedBefore] holds.
-func (n *namespace) orKept(o *object, own string, sets func(*kubeflowv1alpha1.PodDefaultSpec) bool) string {
-	denied := n.deniedBefore(o, sets)
+func (n *namespace) orKept(o *object, own, field string) string {
+	denied := n.deniedBefore(o, func(earlier *object) bool { return earlier.value(field) != nil })
 	if denied == "" {
 		return ""
 	}
@@ -239,7 +238,7 @@ func (n *namespace) orKept(o *object, own string, sets func(*kubeflowv1alpha1.Po
 func (n *namespace) tokens() []admissionregistrationv1.Variable {
 	var tokenless []string
 	for _, o := range n.objects {
-		if token := o.Spec.AutomountServiceAccountToken; token != nil && !*token {
+		if o.takesToken() {
 			takes := "variables." + o.selected
 			if o.denies() { // a pod keeps what an earlier version gave it
 				takes = "(" + takes + " && object.spec.?automountServiceAccountToken != optional.of(true))"
@@ -285,10 +284,8 @@ func (n *namespace) closing() string {
 
 func (o *object) containerNames() []string {
 	var names []string
-	for _, containers := range [][]corev1.Container{o.Spec.InitContainers, o.Spec.Sidecars} {
-		for i := range containers {
-			names = append(names, containers[i].Name)
-		}
+	for _, container := range slices.Concat(o.InitContainers, o.Containers) {
+		names = append(names, container.Key)
 	}
 	return names
 }

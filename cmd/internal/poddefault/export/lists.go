@@ -4,27 +4,28 @@ package export
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // list is what an object adds to one list of the pod or of a container.
 type list struct {
 	field    string
 	title    string // of an element, for messages
-	keyed    string // the key field, if there is one: see narrowed
+	member   string // see comparison
 	elements []element
 }
 
 // element is a wanted element. Its expressions refer to an element e of the pod.
 type element struct {
-	index     int    // in the object
 	key       string // for messages
 	same      string // whether e has the key
 	satisfied string // whether e, with the same key, satisfies it
-	value     any    // see tree
+	value     any    // decoded
 }
 
 // of returns an expression for the pod's list.
@@ -34,26 +35,50 @@ func (l list) of(holder string) string { return holder + ".?" + l.field + ".orVa
 // the whole list for each wanted element would be too expensive for large pods. Map
 // lookups are nearly free.
 func (l list) narrowed(holder string) string {
-	if l.keyed == "" {
+	if l.member == "" {
 		return l.of(holder)
 	}
 	keys := map[string]string{}
 	for _, e := range l.elements {
 		keys[e.key] = ""
 	}
-	return "[" + literal(keys) + "].map(K, " + l.of(holder) + ".filter(e, e.?" + l.keyed + ".orValue(\"\") in K))[0]"
+	return "[" + literal(keys) + "].map(K, " + l.of(holder) + ".filter(e, e.?" + l.member + ".orValue(\"\") in K))[0]"
 }
 
-// newList makes a list with elements identified by key. The first element with a key
-// wins, as in the webhook.
-func newList[T any](field, title string, values []T, key func(*T) string, same func(*T) string, satisfied func(wanted any) string) list {
-	l := list{field: field, title: title}
-	for i := range values {
-		e := element{index: i, key: key(&values[i]), same: same(&values[i]), value: tree(&values[i])}
-		if slices.ContainsFunc(l.elements, func(other element) bool { return other.same == e.same }) {
-			continue
+// A comparison says how the elements of a list are compared with those of the pod.
+type comparison struct {
+	member    string                  // identifies an element; empty if same does
+	same      func(wanted any) string // whether e has the key of the wanted one
+	satisfied func(wanted any) string // whether e, with the same key, satisfies it
+}
+
+// comparisons are those of the lists of a pod and its containers, by field.
+var comparisons = map[string]comparison{
+	plan.VolumeList:         {member: "name", satisfied: satisfiesVolume},
+	plan.PullSecretList:     {member: "name", satisfied: always},
+	plan.TolerationList:     {same: sameToleration, satisfied: satisfiesSeconds},
+	plan.InitContainersList: {member: "name", satisfied: satisfiesSubset},
+	plan.ContainersList:     {member: "name", satisfied: satisfiesSubset},
+	plan.EnvList:            {member: "name", satisfied: satisfiesExactly[corev1.EnvVar](envDefaults)},
+	plan.EnvFromList:        {same: sameEnvFrom, satisfied: always},
+	plan.MountList:          {member: "mountPath", satisfied: satisfiesExactly[corev1.VolumeMount](mountDefaults)},
+	"hostAliases":           {member: "ip", satisfied: satisfiesSubset},
+	"resourceClaims":        {member: "name", satisfied: satisfiesExactly[corev1.PodResourceClaim](nil)},
+	"schedulingGates":       {member: "name", satisfied: always},
+	"readinessGates":        {member: "conditionType", satisfied: always},
+}
+
+func listOf(field string, kind *plan.ListKind, items []plan.Item) list {
+	by := comparisons[field]
+	l := list{field: field, title: kind.Name, member: by.member}
+	for _, item := range items {
+		e := element{key: item.Key, value: plan.Decode(item.Value)}
+		if by.same == nil {
+			e.same = text(by.member, item.Key)
+		} else {
+			e.same = by.same(e.value)
 		}
-		e.satisfied = satisfied(e.value)
+		e.satisfied = by.satisfied(e.value)
 		l.elements = append(l.elements, e)
 	}
 	return l
@@ -64,65 +89,119 @@ func text(field, value string) string { return "e.?" + field + ".orValue(\"\") =
 func always(any) string { return "true" }
 
 // podLists returns the lists of the pod's spec except containers and tolerations.
-func podLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
-	volume := func(v *corev1.Volume) string { return v.Name }
-	secret := func(r *corev1.LocalObjectReference) string { return r.Name }
-	alias := func(a *corev1.HostAlias) string { return a.IP }
-	return []list{
-		newList("volumes", "volume", spec.Volumes, volume, func(v *corev1.Volume) string { return text("name", v.Name) }, satisfiesVolume),
-		newList("imagePullSecrets", "imagePullSecret", spec.ImagePullSecrets, secret,
-			func(r *corev1.LocalObjectReference) string { return text("name", r.Name) }, always),
-		newList("hostAliases", "hostAlias", spec.HostAliases, alias, func(a *corev1.HostAlias) string { return text("ip", a.IP) }, satisfiesSubset),
-		newList("resourceClaims", "resource claim", spec.ResourceClaims, func(r *corev1.PodResourceClaim) string { return r.Name },
-			func(r *corev1.PodResourceClaim) string { return text("name", r.Name) }, satisfiesExactly[corev1.PodResourceClaim](nil)),
-		newList("schedulingGates", "schedulingGate", spec.SchedulingGates, func(g *corev1.PodSchedulingGate) string { return g.Name },
-			func(g *corev1.PodSchedulingGate) string { return text("name", g.Name) }, always),
-		newList("readinessGates", "readinessGate", spec.ReadinessGates, func(g *corev1.PodReadinessGate) string { return string(g.ConditionType) },
-			func(g *corev1.PodReadinessGate) string { return text("conditionType", string(g.ConditionType)) }, always),
+func (o *object) podLists() []list {
+	lists := []list{listOf(plan.VolumeList, plan.VolumeKind, o.Volumes), listOf(plan.PullSecretList, plan.PullSecretKind, o.PullSecrets)}
+	for _, l := range o.PodLists {
+		lists = append(lists, listOf(l.Tokens[0], l.Kind, l.Items))
 	}
+	return lists
+}
+
+// tolerations returns the object's tolerations, identified by everything but
+// tolerationSeconds.
+func (o *object) tolerations() list {
+	return listOf(plan.TolerationList, plan.TolerationKind, o.Tolerations)
 }
 
 // containerLists returns the containers that the object adds, in order.
-func containerLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
-	name := func(c *corev1.Container) string { return c.Name }
-	same := func(c *corev1.Container) string { return text("name", c.Name) }
+func (o *object) containerLists() []list {
 	return []list{
-		newList("initContainers", "container", spec.InitContainers, name, same, satisfiesSubset),
-		newList("containers", "container", spec.Sidecars, name, same, satisfiesSubset),
+		listOf(plan.InitContainersList, plan.ContainerKind, o.InitContainers), listOf(plan.ContainersList, plan.ContainerKind, o.Containers),
 	}
+}
+
+// ownLists returns the lists of every container.
+func (o *object) ownLists() []list {
+	return []list{listOf(plan.EnvList, plan.EnvKind, o.Env), listOf(plan.EnvFromList, plan.EnvFromKind, o.EnvFrom), listOf(plan.MountList, plan.MountKind, o.VolumeMounts)}
+}
+
+// sameEnvFrom compares prefix, the names of both sources, and optional.
+func sameEnvFrom(wanted any) string {
+	prefix, _ := wanted.(map[string]any)["prefix"].(string)
+	terms, optional := []string{text("prefix", prefix)}, false
+	for _, field := range []string{"configMapRef", "secretRef"} {
+		source, _ := wanted.(map[string]any)[field].(map[string]any)
+		name, _ := source["name"].(string)
+		terms, optional = append(terms, text(field+".?name", name)), optional || source["optional"] == true
+	}
+	return strings.Join(terms, " && ") + " && (e.?configMapRef.?optional.orValue(false) || e.?secretRef.?optional.orValue(false)) == " + literal(optional)
+}
+
+func sameToleration(wanted any) string {
+	member := func(field string) string {
+		value, _ := wanted.(map[string]any)[field].(string)
+		return value
+	}
+	operator := text("operator", member("operator"))
+	if slices.Contains([]string{"", string(corev1.TolerationOpEqual)}, member("operator")) {
+		operator = "e.?operator.orValue(\"\") in [\"\", \"Equal\"]"
+	}
+	return text("key", member("key")) + " && " + operator + " && " + text("value", member("value")) + " && " + text("effect", member("effect"))
+}
+
+// secondsOf returns the tolerationSeconds of a wanted toleration, or nil.
+func secondsOf(wanted any) any { return wanted.(map[string]any)["tolerationSeconds"] }
+
+func satisfiesSeconds(wanted any) string {
+	if seconds := secondsOf(wanted); seconds != nil {
+		return "e.?tolerationSeconds == optional.of(" + literalOf(seconds) + ")"
+	}
+	return "!has(e.tolerationSeconds)"
 }
 
 // scalar is a field with one value, of the pod's spec or of every container.
 type scalar struct {
 	field string
 	value any
-	// unset is the API server's default, which counts as unset; nil if there is none.
-	unset any
 }
 
-// podScalars returns the fields that the object sets in the pod's spec.
-func podScalars(spec *kubeflowv1alpha1.PodDefaultSpec) []scalar {
-	return given(
-		scalar{"activeDeadlineSeconds", tree(spec.ActiveDeadlineSeconds), nil}, scalar{"dnsPolicy", tree(spec.DNSPolicy), "ClusterFirst"},
-		scalar{"enableServiceLinks", tree(spec.EnableServiceLinks), true}, scalar{"hostUsers", tree(spec.HostUsers), nil},
-		scalar{"schedulerName", tree(spec.SchedulerName), corev1.DefaultSchedulerName}, scalar{"shareProcessNamespace", tree(spec.ShareProcessNamespace), nil},
-	)
+// unset are the API server's defaults of scalars, which count as unset.
+var unset = map[string]any{
+	"dnsPolicy": "ClusterFirst", "enableServiceLinks": true, "schedulerName": corev1.DefaultSchedulerName, "terminationMessagePolicy": "File",
 }
 
-// ownScalars returns the fields that the object sets in every container.
-func ownScalars(spec *kubeflowv1alpha1.PodDefaultSpec) []scalar {
-	return given(scalar{"terminationMessagePolicy", tree(spec.TerminationMessagePolicy), "File"})
+// podScalars returns the fields that the object sets in the pod's spec, except those that have
+// an order.
+func (o *object) podScalars() (out []scalar) {
+	for _, f := range o.PodValues {
+		if len(f.Tokens) == 1 && !slices.Contains(ordered, f.Tokens[0]) {
+			out = append(out, scalar{f.Tokens[0], plan.Decode(f.Value)})
+		}
+	}
+	return out
 }
 
-func given(scalars ...scalar) []scalar {
-	return slices.DeleteFunc(scalars, func(s scalar) bool { return s.value == nil || s.value == "" })
+// value returns what the object sets a field of the pod's spec to, or nil.
+func (o *object) value(field string) any {
+	for _, f := range o.PodValues {
+		if len(f.Tokens) == 1 && f.Tokens[0] == field {
+			return plan.Decode(f.Value)
+		}
+	}
+	return nil
+}
+
+// takesToken reports whether pods that get the object have no token.
+func (o *object) takesToken() bool { return o.value(plan.AutomountField) == false }
+
+// ownScalars returns the fields that the object sets in every container, and commands the lists
+// that are set as a whole if they are absent.
+func (o *object) ownScalars() (scalars, commands []scalar) {
+	for _, f := range o.ContainerValues {
+		if s := (scalar{f.Tokens[0], plan.Decode(f.Value)}); f.Rule.Command {
+			commands = append(commands, s)
+		} else {
+			scalars = append(scalars, s)
+		}
+	}
+	return scalars, commands
 }
 
 // add sets the field, unless the holder has a value.
 func (s scalar) add(path, holder string) string {
 	fixed := "has(" + holder + "." + s.field + ")"
-	if s.unset != nil {
-		fixed = s.differs(holder, s.unset)
+	if none := unset[s.field]; none != nil {
+		fixed = s.differs(holder, none)
 	}
 	return unless(fixed, operation(path, literalOf(s.value)))
 }
@@ -132,71 +211,33 @@ func (s scalar) differs(holder string, value any) string {
 	return holder + ".?" + s.field + ".orValue(" + literalOf(value) + ") != " + literalOf(value)
 }
 
-// command is a list of every container that is set as a whole if it is absent.
-type command struct {
-	field  string
-	values []string
+// ofContainer returns an expression for the list of the container c.
+func (s scalar) ofContainer() string { return "c.?" + s.field + ".orValue([])" }
+
+// A stringMap is what an object adds to a map of the pod.
+type stringMap struct {
+	title               string // of an entry, for messages
+	parent, field, path string
+	wanted              []meta.Entry
 }
 
-// of returns an expression for the list of the container c.
-func (c command) of() string { return "c.?" + c.field + ".orValue([])" }
+// of returns an expression for the pod's map.
+func (m stringMap) of() string { return m.parent + ".?" + m.field + ".orValue({})" }
 
-// commandsOf returns the commands that the object has.
-func commandsOf(spec *kubeflowv1alpha1.PodDefaultSpec) []command {
-	return slices.DeleteFunc([]command{{"command", spec.Command}, {"args", spec.Args}}, func(c command) bool { return len(c.values) == 0 })
-}
-
-// ownLists returns the lists of every container.
-func ownLists(spec *kubeflowv1alpha1.PodDefaultSpec) []list {
-	lists := []list{
-		newList("env", "env", spec.Env, func(e *corev1.EnvVar) string { return e.Name },
-			func(e *corev1.EnvVar) string { return text("name", e.Name) }, satisfiesExactly[corev1.EnvVar](envDefaults)),
-		newList("envFrom", "envFrom", spec.EnvFrom, envFromSources, sameEnvFrom, always),
-		newList("volumeMounts", "volumeMount", spec.VolumeMounts, func(m *corev1.VolumeMount) string { return m.MountPath },
-			func(m *corev1.VolumeMount) string { return text("mountPath", m.MountPath) }, satisfiesExactly[corev1.VolumeMount](mountDefaults)),
-	}
-	lists[0].keyed, lists[2].keyed = "name", "mountPath"
-	return lists
-}
-
-func envFromSources(e *corev1.EnvFromSource) string {
-	switch {
-	case e.SecretRef != nil:
-		return e.SecretRef.Name
-	case e.ConfigMapRef != nil:
-		return e.ConfigMapRef.Name
-	}
-	return e.Prefix
-}
-
-// sameEnvFrom compares prefix, the names of both sources, and optional.
-func sameEnvFrom(e *corev1.EnvFromSource) string {
-	configMap, secret, optional := "", "", false
-	if e.ConfigMapRef != nil {
-		configMap, optional = e.ConfigMapRef.Name, e.ConfigMapRef.Optional != nil && *e.ConfigMapRef.Optional
-	}
-	if e.SecretRef != nil {
-		secret, optional = e.SecretRef.Name, optional || e.SecretRef.Optional != nil && *e.SecretRef.Optional
-	}
-	return text("prefix", e.Prefix) + " && " + text("configMapRef.?name", configMap) + " && " + text("secretRef.?name", secret) +
-		" && (e.?configMapRef.?optional.orValue(false) || e.?secretRef.?optional.orValue(false)) == " + literal(optional)
-}
-
-// tolerationsOf returns the object's tolerations, identified by everything but
-// tolerationSeconds.
-func tolerationsOf(spec *kubeflowv1alpha1.PodDefaultSpec) list {
-	same := func(t *corev1.Toleration) string {
-		operator := text("operator", string(t.Operator))
-		if t.Operator == "" || t.Operator == corev1.TolerationOpEqual {
-			operator = "e.?operator.orValue(\"\") in [\"\", \"Equal\"]"
+// maps returns the maps that the object adds to. Marks are the annotations that mark the pod.
+func (o *object) maps(marks ...meta.Entry) []stringMap {
+	var nodes []meta.Entry
+	for _, f := range o.PodValues {
+		if f.Tokens[0] == "nodeSelector" {
+			nodes = append(nodes, meta.Entry{Key: f.Tokens[1], Value: string(plan.Text(f.Value))})
 		}
-		return text("key", t.Key) + " && " + operator + " && " + text("value", t.Value) + " && " + text("effect", string(t.Effect))
 	}
-	seconds := func(wanted any) string {
-		if s, ok := wanted.(map[string]any)["tolerationSeconds"]; ok {
-			return "e.?tolerationSeconds == optional.of(" + literalOf(s) + ")"
-		}
-		return "!has(e.tolerationSeconds)"
+	return []stringMap{
+		{"label", "object.metadata", "labels", plan.LabelsPath, o.Labels},
+		{"annotation", "object.metadata", "annotations", plan.AnnotationsPath, slices.Concat(o.Annotations, marks)},
+		{"nodeSelector", "object.spec", "nodeSelector", "/spec/nodeSelector", nodes},
 	}
-	return newList("tolerations", "toleration", spec.Tolerations, func(t *corev1.Toleration) string { return t.Key }, same, seconds)
 }
+
+// mark is the annotation of pods that get the object.
+func (o *object) mark() meta.Entry { return meta.Entry{Key: o.MarkKey, Value: o.ResourceVersion} }

@@ -3,39 +3,20 @@
 package export
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // quote returns a CEL string, whose escapes are those of Go.
 func quote(s string) string { return strconv.Quote(s) }
 
-// tree returns the decoded JSON of a value, with numbers as written. Like the webhook,
-// it omits the empty structs that encoding/json cannot omit.
-func tree(value any) any {
-	encoded, err := json.Marshal(value)
-	if err != nil { // a value decoded from JSON can be encoded
-		return nil
-	}
-	for _, empty := range []string{`,"resources":{}`, `,"divisor":"0"`} {
-		encoded = bytes.ReplaceAll(encoded, []byte(empty), nil)
-	}
-	var out any
-	decoder := json.NewDecoder(bytes.NewReader(encoded))
-	decoder.UseNumber()
-	if decoder.Decode(&out) != nil {
-		return nil
-	}
-	return out
-}
-
 // literal writes an API value in CEL, based on its JSON.
-func literal(value any) string { return literalOf(tree(value)) }
+func literal(value any) string { return literalOf(plan.Decode(plan.Encode(value))) }
 
 func literalOf(value any) string {
 	switch value := value.(type) {

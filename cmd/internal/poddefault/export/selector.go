@@ -3,31 +3,28 @@
 package export
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // selects returns a CEL expression for whether a valid selector matches the labels of
 // another expression.
-func selects(selector *metav1.LabelSelector, labels string) string {
+func selects(selector labels.Selector, of string) string {
 	var terms []string
-	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
-		terms = append(terms, labels+"[?"+quote(key)+"] == optional.of("+quote(selector.MatchLabels[key])+")")
-	}
-	for _, r := range selector.MatchExpressions {
-		exists := quote(r.Key) + " in " + labels
-		in := "(" + exists + " && " + labels + "[" + quote(r.Key) + "] in " + literal(r.Values) + ")"
-		switch r.Operator {
-		case metav1.LabelSelectorOpIn:
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		exists := quote(r.Key()) + " in " + of
+		in := "(" + exists + " && " + of + "[" + quote(r.Key()) + "] in " + literal(r.Values().List()) + ")"
+		switch r.Operator() {
+		case selection.In, selection.Equals:
 			terms = append(terms, in)
-		case metav1.LabelSelectorOpNotIn:
+		case selection.NotIn:
 			terms = append(terms, "!"+in)
-		case metav1.LabelSelectorOpExists:
+		case selection.Exists:
 			terms = append(terms, exists)
-		case metav1.LabelSelectorOpDoesNotExist:
+		case selection.DoesNotExist:
 			terms = append(terms, "!("+exists+")")
 		}
 	}

@@ -3,11 +3,10 @@
 package export
 
 import (
-	"maps"
 	"slices"
 	"unicode/utf8"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
 // maxInStep is how many objects one mutation injects at most. The API server limits the cost of
@@ -59,53 +58,28 @@ func (n *namespace) mutations() []string {
 func (o *object) places() []string {
 	var places []string
 	for _, m := range o.maps() {
-		for key := range m.wanted {
-			places = append(places, m.path+"/"+key)
+		for _, e := range m.wanted {
+			places = append(places, m.path+" "+e.Key)
 		}
 	}
-	add := func(field string, l list) {
-		for _, e := range l.elements {
-			places = append(places, field+" "+e.same)
+	o.EachList(func(id string, items []plan.Item) {
+		if id == plan.InitContainersList {
+			id = plan.ContainersList // they share their names
 		}
-	}
-	for _, l := range slices.Concat(podLists(&o.Spec), ownLists(&o.Spec), []list{tolerationsOf(&o.Spec)}) {
-		add(l.field, l)
-	}
-	for _, l := range containerLists(&o.Spec) {
-		add("containers", l) // and init containers share their names
-	}
-	for _, c := range commandsOf(&o.Spec) {
+		for _, item := range items {
+			places = append(places, id+" "+item.Key)
+		}
+	})
+	_, commands := o.ownScalars()
+	for _, c := range commands {
 		places = append(places, c.field)
 	}
-	if o.Spec.ServiceAccountName != "" {
-		places = append(places, "serviceAccountName")
-	}
-	if o.Spec.AutomountServiceAccountToken != nil {
-		places = append(places, "automountServiceAccountToken")
+	for _, field := range ordered {
+		if o.value(field) != nil {
+			places = append(places, field)
+		}
 	}
 	return places
-}
-
-// stringMap is what an object adds to a map of the pod.
-type stringMap struct {
-	path, parent, field string
-	wanted              map[string]string
-}
-
-// of returns an expression for the pod's map.
-func (m stringMap) of() string { return m.parent + ".?" + m.field + ".orValue({})" }
-
-func (o *object) maps() []stringMap {
-	annotations := maps.Clone(o.Spec.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[meta.Mark(o.Name)] = o.ResourceVersion
-	return []stringMap{
-		{"/metadata/labels", "object.metadata", "labels", o.Spec.Labels},
-		{"/metadata/annotations", "object.metadata", "annotations", annotations},
-		{"/spec/nodeSelector", "object.spec", "nodeSelector", o.Spec.NodeSelector},
-	}
 }
 
 // A holder is a map or list that objects add to.
@@ -128,17 +102,17 @@ func holders(objects []*object) []*holder {
 			h.wanted = "variables." + o.selected
 			out = append(out, &h)
 		}
-		for _, m := range o.maps() {
+		for _, m := range o.maps(o.mark()) {
 			if len(m.wanted) > 0 {
 				add(holder{path: quote(m.path), expression: m.of(), empty: "{}"})
 			}
 		}
-		for _, l := range slices.Concat(podLists(&o.Spec), []list{tolerationsOf(&o.Spec)}, containerLists(&o.Spec)) {
+		for _, l := range slices.Concat(o.podLists(), []list{o.tolerations()}, o.containerLists()) {
 			if len(l.elements) > 0 {
 				add(holder{path: quote("/spec/" + l.field), expression: l.of("object.spec"), empty: "[]"})
 			}
 		}
-		for _, l := range ownLists(&o.Spec) {
+		for _, l := range o.ownLists() {
 			if len(l.elements) > 0 {
 				add(holder{path: pathInContainer(l.field), expression: l.of("c"), empty: "[]", inContainers: true})
 			}
