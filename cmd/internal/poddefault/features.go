@@ -14,6 +14,7 @@ import (
 // features stand beside the core: what is not here learns of no decision.
 type features struct {
 	asker   use.Asker
+	gone    func(namespace string, pod meta.Labels) []string
 	decided []func(namespace string, resp *admission.Response)
 	found   []func(namespace string, of meta.Workload, findings []merge.Finding)
 }
@@ -23,6 +24,12 @@ type Feature func(*features)
 
 // WithUsage asks about pods whose ServiceAccounts need a right to use objects. The setting usage: Check requires it.
 func WithUsage(asker use.Asker) Feature { return func(f *features) { f.asker = asker } }
+
+// WithGone has admitted pods tell of objects that selected pods with such labels until recently: see
+// [meta.GoneAnnotation].
+func WithGone(gone func(namespace string, pod meta.Labels) []string) Feature {
+	return func(f *features) { f.gone = gone }
+}
 
 // WithDecisions observes each response, with the namespace of its request. Dry runs are not observed.
 func WithDecisions(observe func(namespace string, resp *admission.Response)) Feature {

@@ -58,7 +58,7 @@ func gonePodDefault(name, uid, label string) *kubeflowv1alpha1.PodDefault {
 // review returns the pod after the webhook.
 func (w *goneWorld) review(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	webhook, err := New(w.Watcher, DefaultSettings())
+	webhook, err := New(w.Watcher, DefaultSettings(), WithGone(w.Gone))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (w *goneWorld) review(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := w.TellGone(webhook.Handler).Handle(t.Context(), &admissionv1.AdmissionRequest{
+	response, err := webhook.Handler.Handle(t.Context(), &admissionv1.AdmissionRequest{
 		Resource: podResource, Namespace: "team-a", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
 	})
 	if err != nil || !response.Allowed {
@@ -132,7 +132,7 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 		"both":                                 {func(w *goneWorld) { deleted(plan.Compile(old))(w); deleted(plan.CompileCluster(everywhere))(w) }, map[string]string{"old": "true"}, nil, everywhereGone + "," + oldGone},
 		"that was long ago":                    {func(w *goneWorld) { deleted(plan.Compile(old))(w); w.at = w.at.Add(source.KeptGone + 1) }, map[string]string{"old": "true"}, nil, ""},
 		"the pod excludes itself":              {deleted(plan.Compile(old)), map[string]string{"old": "true"}, map[string]string{meta.ExcludeAnnotation: "true"}, ""},
-		"another replica has told of one more": {deleted(plan.Compile(old)), map[string]string{"old": "true"}, map[string]string{source.GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
+		"another replica has told of one more": {deleted(plan.Compile(old)), map[string]string{"old": "true"}, map[string]string{meta.GoneAnnotation: "more#123456"}, "more#123456," + oldGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newGoneWorld(t)
@@ -144,11 +144,11 @@ func TestPodsTellOfObjectsThatAreGone(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: test.labels, Annotations: test.annotations},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 			})
-			if got := out.Annotations[source.GoneAnnotation]; got != test.want {
+			if got := out.Annotations[meta.GoneAnnotation]; got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			for key, value := range test.annotations {
-				if key != source.GoneAnnotation && out.Annotations[key] != value {
+				if key != meta.GoneAnnotation && out.Annotations[key] != value {
 					t.Errorf("annotations: %v", out.Annotations)
 				}
 			}

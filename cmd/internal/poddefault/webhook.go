@@ -281,7 +281,7 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 	}
 	if len(chosen.Objects)+len(chosen.Outside) == 0 {
 		h.traced(ctx, source, namespace, md.Labels, nil, chosen)
-		return admission.Allowed(), nil
+		return h.tellGone(admission.Allowed(), md, nil), nil
 	}
 	md.Complete()
 	f := merge.Folding{Raw: raw, LeftAlone: &h.leftAlone}
@@ -320,6 +320,6 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 		findings := m.AuditAll(&f, md, &b, chosen) // which warns, too
 		h.tell(ctx, namespace, md, func() []merge.Finding { return findings })
 	}
-	resp := m.Response(admission.WantsOrigins(ctx))
+	resp := h.tellGone(m.Response(admission.WantsOrigins(ctx)), md, m.AddedLabels())
 	return resp, m.Beyond()
 }

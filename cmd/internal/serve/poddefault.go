@@ -176,6 +176,9 @@ func besidePodDefaults(s *PodDefaultSettings, from PodDefaultSources) (beside []
 	if from.counts != nil {
 		beside = append(beside, poddefault.WithDecisions(from.counts.Count))
 	}
+	if watcher, ok := from.PodDefaults.(*source.Watcher); ok && s.Guard != GuardFail {
+		beside = append(beside, poddefault.WithGone(watcher.Gone))
+	}
 	if from.findings != nil {
 		beside = append(beside, poddefault.WithFindings(from.findings.Record))
 	}

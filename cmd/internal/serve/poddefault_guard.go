@@ -21,7 +21,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/backstop"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve/conditions"
 	configv1alpha1 "github.com/sallyport-io/sallyport/cmd/internal/serve/config/v1alpha1"
 	"github.com/sallyport-io/sallyport/internal/hosting"
@@ -89,9 +88,6 @@ func (x *indexes) HandleOmitted(changed func(types.NamespacedName)) (remove func
 func guarded(w admission.Webhook, settings *PodDefaultSettings, from PodDefaultSources) admission.Webhook {
 	w.Backstop = backstop.New(from.indexes.Ready)
 	w.Backstop.Disabled = settings.Guard == GuardFail
-	if watcher, ok := from.PodDefaults.(*source.Watcher); ok && !w.Backstop.Disabled {
-		w.Handler = watcher.TellGone(w.Handler)
-	}
 	return w
 }
 

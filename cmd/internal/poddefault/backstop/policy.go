@@ -15,7 +15,6 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 )
 
 // The expressions support Kubernetes 1.30 and later. They avoid two-variable
@@ -29,7 +28,7 @@ const (
 	listedExpression = "object.metadata.?annotations[?'" + meta.DecisionsAnnotation + "'].orValue('').split(',')"
 	// goneExpression yields objects that a server knows to be gone, or to select other
 	// pods now, before the index reflects that.
-	goneExpression = "object.metadata.?annotations[?'" + source.GoneAnnotation + "'].orValue('').split(',')"
+	goneExpression = "object.metadata.?annotations[?'" + meta.GoneAnnotation + "'].orValue('').split(',')"
 	// foundExpression yields the objects filed under the pod's labels, and the objects
 	// without a label.
 	foundExpression = "(variables.lists.filter(c, c.name == '" + restList + "').map(c, c.?args.orValue([]).join(',')) + " +

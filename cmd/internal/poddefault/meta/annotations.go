@@ -32,6 +32,11 @@ const (
 	// names of PodDefaults and "cluster/NAME" for ClusterPodDefaults, sorted and
 	// separated by commas.
 	DecisionsAnnotation = "sallyport.io/poddefaults"
+	// GoneAnnotation lists objects that selected the pod until recently but were deleted or
+	// now select other pods, each as NAME#VERSION with the name as in [DecisionsAnnotation],
+	// sorted and separated by commas. It tells a reader with an outdated index that nothing
+	// is missing from the pod.
+	GoneAnnotation = "sallyport.io/poddefaults-gone"
 	// LimitRangerAnnotation is that of the API server's LimitRanger plugin, which says what it has set.
 	LimitRangerAnnotation = "kubernetes.io/limit-ranger"
 )
