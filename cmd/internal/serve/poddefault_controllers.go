@@ -52,7 +52,7 @@ func podDefaultControllers() []controller {
 		rights: exemptions.PolicyRules(),
 	}, {
 		name: definition.Name,
-		start: func(b *liveBuiltin, env frontdoor.Environment, leader frontdoor.Leader) (func(context.Context) error, error) {
+		start: func(b *liveBuiltin, env frontdoor.Environment, _ frontdoor.Leader) (func(context.Context) error, error) {
 			own, err := crd.All()
 			if err != nil {
 				return nil, err
@@ -61,8 +61,8 @@ func podDefaultControllers() []controller {
 			if err != nil {
 				return nil, err
 			}
-			return started(definition.New(env.Client, definition.Options{
-				Client: client, Own: own, Leader: leader, Logger: env.Logger, Metrics: env.Metrics, Status: &runningOf(b).definitions,
+			return started(definition.New(definition.Options{
+				Client: client, Own: own, Logger: env.Logger, Metrics: env.Metrics, Status: &runningOf(b).definitions,
 			}))
 		},
 		detail: func(b *liveBuiltin) string { return runningOf(b).definitions.Detail() },
