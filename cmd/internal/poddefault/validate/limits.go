@@ -4,7 +4,6 @@ package validate
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 
@@ -29,8 +28,8 @@ func Limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (
 		return field.ErrorList{field.TooLong(path, "", meta.MaxSpec)}
 	}
 	// Build paths only if there is something to report.
-	if value := reflect.ValueOf(spec).Elem(); specLengths().exceeded(value) {
-		errs = longLists(value, path, nil)
+	if value := reflect.ValueOf(spec).Elem(); len(specLengths().long(value, nil, nil)) > 0 {
+		errs = specLengths().long(value, path, nil)
 	}
 	for _, list := range []struct {
 		name string
@@ -57,6 +56,7 @@ type lengthPlan struct {
 
 type lengthField struct {
 	index int
+	name  string // empty: an embedded struct, whose fields belong to the type
 	below *lengthPlan
 }
 
@@ -78,11 +78,13 @@ func lengthsOf(t reflect.Type) *lengthPlan {
 	}
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
-			if !t.Field(i).IsExported() {
+			f := t.Field(i)
+			if !f.IsExported() {
 				continue
 			}
-			if below := lengthsOf(t.Field(i).Type); below != nil {
-				plan.fields = append(plan.fields, lengthField{i, below})
+			if below := lengthsOf(f.Type); below != nil {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				plan.fields = append(plan.fields, lengthField{i, name, below})
 			}
 		}
 	}
@@ -92,73 +94,30 @@ func lengthsOf(t reflect.Type) *lengthPlan {
 	return plan
 }
 
-// exceeded reports whether [longLists] has anything to report.
-func (p *lengthPlan) exceeded(v reflect.Value) bool {
-	for v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return false
-		}
-		v = v.Elem()
-	}
-	switch v.Kind() {
-	case reflect.Map:
-		return v.Len() > MaxList
-	case reflect.Slice:
-		if v.Len() > MaxList || len(p.fields) == 0 {
-			return v.Len() > MaxList
-		}
-		for i := range v.Len() {
-			if p.below(v.Index(i)) {
-				return true
-			}
-		}
-		return false
-	}
-	return p.below(v)
-}
-
-func (p *lengthPlan) below(v reflect.Value) bool {
-	for v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return false
-		}
-		v = v.Elem()
-	}
-	for _, f := range p.fields {
-		if f.below.exceeded(v.Field(f.index)) {
-			return true
-		}
-	}
-	return false
-}
-
-// longLists reports lists and maps at any depth with too many elements.
-func longLists(v reflect.Value, path *field.Path, errs field.ErrorList) field.ErrorList {
+// long reports lists and maps at any depth with too many elements.
+func (p *lengthPlan) long(v reflect.Value, path *field.Path, errs field.ErrorList) field.ErrorList {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return longLists(v.Elem(), path, errs)
+			return p.long(v.Elem(), path, errs)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			structField := v.Type().Field(i)
-			name, _, _ := strings.Cut(structField.Tag.Get("json"), ",")
-			switch {
-			case !structField.IsExported():
-			case name == "": // inlined
-				errs = longLists(v.Field(i), path, errs)
-			default:
-				errs = longLists(v.Field(i), path.Child(name), errs)
+		for _, f := range p.fields {
+			at := path
+			if f.name != "" {
+				at = child(path, f.name)
 			}
+			errs = f.below.long(v.Field(f.index), at, errs)
 		}
 	case reflect.Slice, reflect.Map:
 		if v.Len() > MaxList {
 			return append(errs, field.TooMany(path, v.Len(), MaxList))
 		}
-		if kind := v.Type().Elem().Kind(); v.Kind() == reflect.Slice && slices.Contains([]reflect.Kind{reflect.Struct, reflect.Pointer}, kind) {
-			for i := range v.Len() {
-				errs = longLists(v.Index(i), path.Index(i), errs)
-			}
+		if len(p.fields) == 0 { // of its elements
+			return errs
+		}
+		for i := range v.Len() {
+			errs = p.long(v.Index(i), index(path, i), errs)
 		}
 	}
 	return errs
