@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 func (c *checker) readAnnotations(at *field.Path, annotations map[string]string) {
@@ -76,7 +77,7 @@ func asAnnotation(p *corev1.SeccompProfile) string {
 	case corev1.SeccompProfileTypeRuntimeDefault:
 		return "runtime/default"
 	case corev1.SeccompProfileTypeLocalhost:
-		return "localhost/" + deref(p.LocalhostProfile)
+		return "localhost/" + ptr.Deref(p.LocalhostProfile, "")
 	default:
 		return "unconfined"
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
@@ -45,10 +46,10 @@ func checkContainer(c *typeChecker, at *field.Path, t *corev1.Container) {
 	if probe := t.ReadinessProbe; probe != nil && probe.TerminationGracePeriodSeconds != nil {
 		c.invalid(at.Child("readinessProbe", "terminationGracePeriodSeconds"), *probe.TerminationGracePeriodSeconds, "may not be set for readiness")
 	}
-	privileged := t.SecurityContext != nil && t.SecurityContext.Privileged != nil && *t.SecurityContext.Privileged
+	privileged := t.SecurityContext != nil && ptr.Deref(t.SecurityContext.Privileged, false)
 	for i, mount := range t.VolumeMounts {
-		if p := mount.MountPropagation; p != nil && *p == corev1.MountPropagationBidirectional && !privileged {
-			c.invalid(at.Child("volumeMounts").Index(i).Child("mountPropagation"), *p, "the container must be privileged")
+		if p := ptr.Deref(mount.MountPropagation, ""); p == corev1.MountPropagationBidirectional && !privileged {
+			c.invalid(at.Child("volumeMounts").Index(i).Child("mountPropagation"), p, "the container must be privileged")
 		}
 	}
 }

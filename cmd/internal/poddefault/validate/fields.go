@@ -33,11 +33,9 @@ var (
 	mustBeSet = fieldRule{required: true}
 	userID    = between(0, 1<<31-1)
 	fileMode  = between(0, 0o777)
-	natural   = fieldRule{min: ptr(int64(0))}
-	positive  = fieldRule{min: ptr(int64(1))}
+	natural   = fieldRule{min: new(int64(0))}
+	positive  = fieldRule{min: new(int64(1))}
 )
-
-func ptr[T any](value T) *T { return &value }
 
 func between(low, high int64) fieldRule         { return fieldRule{min: &low, max: &high} }
 func oneOf(choices ...string) fieldRule         { return fieldRule{choices: choices} }

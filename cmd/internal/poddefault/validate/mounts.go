@@ -16,31 +16,28 @@ func StrayMounts(spec *kubeflowv1alpha1.PodDefaultSpec) []string {
 	for i := range spec.Volumes {
 		known[spec.Volumes[i].Name] = true
 	}
+	take := func(name string) {
+		if !known[name] {
+			known[name] = true
+			stray = append(stray, name)
+		}
+	}
 	look := func(mounts []corev1.VolumeMount, devices []corev1.VolumeDevice, env []corev1.EnvVar) {
-		var names []string
 		for i := range env {
 			if source := env[i].ValueFrom; source != nil && source.FileKeyRef != nil {
-				names = append(names, source.FileKeyRef.VolumeName)
+				take(source.FileKeyRef.VolumeName)
 			}
 		}
 		for i := range mounts {
-			names = append(names, mounts[i].Name)
+			take(mounts[i].Name)
 		}
 		for i := range devices {
-			names = append(names, devices[i].Name)
-		}
-		for _, name := range names {
-			if !known[name] {
-				known[name] = true
-				stray = append(stray, name)
-			}
+			take(devices[i].Name)
 		}
 	}
 	look(spec.VolumeMounts, spec.VolumeDevices, spec.Env)
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Sidecars} {
-		for i := range list {
-			look(list[i].VolumeMounts, list[i].VolumeDevices, list[i].Env)
-		}
+	for _, t := range broughtBy(spec, nil) {
+		look(t.VolumeMounts, t.VolumeDevices, t.Env)
 	}
 	return stray
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // names warns of volumes whose Secret, ConfigMap or claim can never exist. The API server
@@ -42,7 +43,7 @@ func (c *checker) name(at *field.Path, name string, optional *bool) {
 	if name == "" || len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return
 	}
-	if optional != nil && *optional {
+	if ptr.Deref(optional, false) {
 		c.warn(at, "no object can have this name, so it is always missing")
 	} else {
 		c.warn(at, "no object can have this name: pods that get the volume wait for it forever")

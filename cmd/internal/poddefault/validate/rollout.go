@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -84,10 +85,7 @@ func (c *checker) rollout(path *field.Path) {
 		if hold := step.HoldSeconds; hold != nil && (*hold < 0 || *hold > maxHoldSeconds) {
 			c.invalid(at.Child("holdSeconds"), *hold, "must be between 0 and %d", maxHoldSeconds)
 		}
-		percent := int32(100)
-		if step.Percent != nil {
-			percent = *step.Percent
-		}
+		percent := ptr.Deref(step.Percent, 100)
 		if percent >= 0 && percent <= widest {
 			c.warn(at, "an earlier step includes all pods that this one does")
 		}

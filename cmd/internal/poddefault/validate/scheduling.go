@@ -3,11 +3,15 @@
 package validate
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -20,26 +24,25 @@ func (c *checker) scheduling(path *field.Path) {
 	})
 }
 
+var nodeOperators = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn, corev1.NodeSelectorOpExists: selection.Exists,
+	corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist, corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+}
+
+// checkNodeTerm checks required and preferred terms by the rules of the scheduler: a pod with
+// another preferred term is stored, and never scheduled.
 func checkNodeTerm(c *typeChecker, at *field.Path, term *corev1.NodeSelectorTerm) {
 	for i, r := range term.MatchExpressions {
-		at := at.Child("matchExpressions").Index(i)
-		if r.Key != "" {
-			c.invalidEach(at.Child("key"), r.Key, validation.IsQualifiedName(r.Key))
+		operator, known := nodeOperators[r.Operator]
+		if !known || r.Key == "" { // the table checks it
+			continue
 		}
-		switch r.Operator {
-		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
-			if len(r.Values) == 0 {
-				c.required(at.Child("values"), "In and NotIn need values")
-			}
-		case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
-			if len(r.Values) > 0 {
-				c.invalid(at.Child("values"), r.Values, "Exists and DoesNotExist have none")
-			}
-		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-			if len(r.Values) != 1 {
-				c.invalid(at.Child("values"), r.Values, "Gt and Lt need one value")
-			} else if _, err := strconv.ParseInt(r.Values[0], 10, 64); err != nil {
-				c.invalid(at.Child("values").Index(0), r.Values[0], "must be a whole number")
+		var problems utilerrors.Aggregate
+		if _, err := labels.NewRequirement(r.Key, operator, r.Values, field.WithPath(at.Child("matchExpressions").Index(i))); errors.As(err, &problems) {
+			for _, each := range problems.Errors() {
+				if one := (*field.Error)(nil); errors.As(each, &one) {
+					c.errs = append(c.errs, one)
+				}
 			}
 		}
 	}
@@ -124,13 +127,6 @@ func checkNodeSelector(c *typeChecker, at *field.Path, s *corev1.NodeSelector) {
 	at = at.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) > 0 && !slices.ContainsFunc(s.NodeSelectorTerms, selects) {
 		c.required(at, "a term without expressions selects no node, so that no pod could run anywhere")
-	}
-	for i := range s.NodeSelectorTerms {
-		for j, r := range s.NodeSelectorTerms[i].MatchExpressions {
-			for k, value := range r.Values {
-				c.invalidEach(at.Index(i).Child("matchExpressions").Index(j).Child("values").Index(k), value, validation.IsValidLabelValue(value))
-			}
-		}
 	}
 }
 

@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 func checkSecurityContext(c *typeChecker, at *field.Path, s *corev1.SecurityContext) {
-	is := func(b *bool, value bool) bool { return b != nil && *b == value }
-	if !is(s.AllowPrivilegeEscalation, false) {
+	if ptr.Deref(s.AllowPrivilegeEscalation, true) {
 		return
 	}
-	if is(s.Privileged, true) {
+	if ptr.Deref(s.Privileged, false) {
 		c.invalid(at.Child("allowPrivilegeEscalation"), false, "may not be false beside privileged: true")
 	}
 	if s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "CAP_SYS_ADMIN") {
@@ -29,7 +29,7 @@ func checkSeccomp(c *typeChecker, at *field.Path, p *corev1.SeccompProfile) {
 
 func checkAppArmor(c *typeChecker, at *field.Path, p *corev1.AppArmorProfile) {
 	c.localhostProfile(at, p.Type == corev1.AppArmorProfileTypeLocalhost, p.LocalhostProfile)
-	if text := deref(p.LocalhostProfile); strings.TrimSpace(text) != text || len(text) > 4095 {
+	if text := ptr.Deref(p.LocalhostProfile, ""); strings.TrimSpace(text) != text || len(text) > 4095 {
 		c.invalid(at.Child("localhostProfile"), text, "must have at most 4095 characters and no spaces around them")
 	}
 }
@@ -49,10 +49,10 @@ var (
 )
 
 func checkWindows(c *typeChecker, at *field.Path, w *corev1.WindowsSecurityContextOptions) {
-	if len(deref(w.GMSACredentialSpec)) > 64*1024 {
+	if len(ptr.Deref(w.GMSACredentialSpec, "")) > 64*1024 {
 		c.errs = append(c.errs, field.TooLong(at.Child("gmsaCredentialSpec"), "", 64*1024))
 	}
-	if name := deref(w.RunAsUserName); name != "" {
+	if name := ptr.Deref(w.RunAsUserName, ""); name != "" {
 		domain, user, found := strings.Cut(name, `\`)
 		if !found {
 			domain, user = "X", name

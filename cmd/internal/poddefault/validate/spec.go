@@ -7,6 +7,7 @@ package validate
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -249,11 +250,34 @@ func (c *checker) portsOfPod(path *field.Path) {
 		}
 		seen[port] = true
 	}
-	for i := range c.spec.Sidecars {
-		take(index(child(path, "sidecars"), i).Child("ports"), c.spec.Sidecars[i].Ports, taken)
+	for at, t := range broughtBy(c.spec, path) {
+		with := taken
+		if at.init {
+			with = map[string]bool{}
+		}
+		take(child(at.Path, "ports"), t.Ports, with)
 	}
-	for i := range c.spec.InitContainers {
-		take(index(child(path, "initContainers"), i).Child("ports"), c.spec.InitContainers[i].Ports, map[string]bool{})
+}
+
+// brought is the place of a container that an object brings.
+type brought struct {
+	*field.Path
+	init bool
+}
+
+// broughtBy yields the containers of an object, with their places below path; a nil path has none.
+func broughtBy(spec *kubeflowv1alpha1.PodDefaultSpec, path *field.Path) iter.Seq2[brought, *corev1.Container] {
+	return func(yield func(brought, *corev1.Container) bool) {
+		for i := range spec.InitContainers {
+			if !yield(brought{index(child(path, "initContainers"), i), true}, &spec.InitContainers[i]) {
+				return
+			}
+		}
+		for i := range spec.Sidecars {
+			if !yield(brought{index(child(path, "sidecars"), i), false}, &spec.Sidecars[i]) {
+				return
+			}
+		}
 	}
 }
 
@@ -261,16 +285,10 @@ func (c *checker) containers(path *field.Path) {
 	name := func(container *corev1.Container) string { return container.Name }
 	unique(c, child(path, "initContainers"), "name", c.spec.InitContainers, name)
 	unique(c, child(path, "sidecars"), "name", c.spec.Sidecars, name)
-	for _, list := range []struct {
-		field      string
-		containers []corev1.Container
-	}{{"initContainers", c.spec.InitContainers}, {"sidecars", c.spec.Sidecars}} {
-		for i := range list.containers {
-			c.container(path, list.field == "initContainers", &list.containers[i], index(child(path, list.field), i))
-			at := index(child(path, list.field), i).Child("name")
-			if list.field == "sidecars" && slices.ContainsFunc(c.spec.InitContainers, func(other corev1.Container) bool { return other.Name == list.containers[i].Name }) {
-				c.invalid(at, list.containers[i].Name, "the name stands in initContainers too; choose another for one of them")
-			}
+	for at, t := range broughtBy(c.spec, path) {
+		c.container(path, at.init, t, at.Path)
+		if !at.init && slices.ContainsFunc(c.spec.InitContainers, func(other corev1.Container) bool { return other.Name == t.Name }) {
+			c.invalid(child(at.Path, "name"), t.Name, "the name stands in initContainers too; choose another for one of them")
 		}
 	}
 	at := child(path, "positions")

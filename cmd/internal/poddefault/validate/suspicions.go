@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 )
@@ -40,10 +41,7 @@ func (c *checker) unlikely(path *field.Path) {
 		if l.StopSignal != nil {
 			c.warn(at.Child("stopSignal"), "pods without spec.os.name are refused")
 		}
-		grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
-		if c.spec.TerminationGracePeriodSeconds != nil {
-			grace = *c.spec.TerminationGracePeriodSeconds
-		}
+		grace := ptr.Deref(c.spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
 		for _, hook := range []struct {
 			name    string
 			handler *corev1.LifecycleHandler
@@ -54,10 +52,10 @@ func (c *checker) unlikely(path *field.Path) {
 		}
 	}
 	security := func(at *field.Path, s *corev1.SecurityContext) {
-		if s != nil && s.ProcMount != nil && *s.ProcMount == corev1.UnmaskedProcMount && (c.spec.HostUsers == nil || *c.spec.HostUsers) {
+		if s != nil && ptr.Deref(s.ProcMount, "") == corev1.UnmaskedProcMount && ptr.Deref(c.spec.HostUsers, true) {
 			c.warn(at.Child("procMount"), "pods without hostUsers: false are refused")
 		}
-		if s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil && *s.WindowsOptions.HostProcess {
+		if s != nil && s.WindowsOptions != nil && ptr.Deref(s.WindowsOptions.HostProcess, false) {
 			c.warn(at.Child("windowsOptions", "hostProcess"), "pods without hostNetwork are refused")
 		}
 	}
@@ -76,7 +74,7 @@ func (c *checker) unlikely(path *field.Path) {
 	security(path.Child("containerSecurityContext"), c.spec.ContainerSecurityContext)
 	claims(path.Child("resources"), c.spec.Resources)
 	for i, mount := range c.spec.VolumeMounts {
-		if p := mount.MountPropagation; p != nil && *p == corev1.MountPropagationBidirectional {
+		if ptr.Deref(mount.MountPropagation, "") == corev1.MountPropagationBidirectional {
 			c.warn(path.Child("volumeMounts").Index(i).Child("mountPropagation"), "pods whose containers are not privileged are refused")
 		}
 	}
@@ -85,22 +83,9 @@ func (c *checker) unlikely(path *field.Path) {
 			c.warn(path.Child("tolerations").Index(i).Child("operator"), "clusters without the feature TaintTolerationComparisonOperators refuse it in pods")
 		}
 	}
-	for _, list := range []struct {
-		field      string
-		containers []corev1.Container
-	}{{"initContainers", c.spec.InitContainers}, {"sidecars", c.spec.Sidecars}} {
-		for i := range list.containers {
-			at, t := path.Child(list.field).Index(i), &list.containers[i]
-			lifecycle(at.Child("lifecycle"), t.Lifecycle)
-			security(at.Child("securityContext"), t.SecurityContext)
-			claims(at.Child("resources"), &t.Resources)
-		}
+	for at, t := range broughtBy(c.spec, path) {
+		lifecycle(at.Child("lifecycle"), t.Lifecycle)
+		security(at.Child("securityContext"), t.SecurityContext)
+		claims(at.Child("resources"), &t.Resources)
 	}
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

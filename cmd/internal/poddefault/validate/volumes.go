@@ -15,6 +15,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 func checkVolume(c *typeChecker, at *field.Path, v *corev1.Volume) {
@@ -250,7 +251,7 @@ func checkClaim(c *typeChecker, at *field.Path, s *corev1.PersistentVolumeClaimS
 	if source == nil || ref == nil {
 		return
 	}
-	if deref(ref.Namespace) != "" {
+	if ptr.Deref(ref.Namespace, "") != "" {
 		c.invalid(at.Child("dataSource"), field.OmitValueType{}, "may not be set beside dataSourceRef.namespace")
 	} else if source.Name != ref.Name || source.Kind != ref.Kind || !reflect.DeepEqual(source.APIGroup, ref.APIGroup) {
 		c.invalid(at.Child("dataSource"), field.OmitValueType{}, "must be the same as dataSourceRef")
