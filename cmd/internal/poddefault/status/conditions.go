@@ -130,7 +130,7 @@ func (o *object) outdated(conditions []metav1.Condition) bool {
 // applications can offer the object.
 func uiSelectable(o *object) metav1.Condition {
 	c := metav1.Condition{Type: kubeflowv1alpha1.ConditionUISelectable, Status: metav1.ConditionFalse, Reason: "NotByOneLabel"}
-	if o.namespace == "" {
+	if o.Namespace() == "" {
 		c.Reason, c.Message = "ClusterScoped", "forms list the PodDefaults of a namespace only"
 	} else if c.Message = o.UISelectable(); c.Message == "" {
 		c.Status, c.Reason = metav1.ConditionTrue, "ByOneLabel"

@@ -3,10 +3,12 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,7 +40,7 @@ func (r *reconciler) claim(n *node) {
 		r.lookAgain(n, namespace)
 	}
 	for _, c := range n.claims {
-		at := place{n.namespace, c.place}
+		at := place{n.Namespace(), c.place}
 		i, _ := slices.BinarySearchFunc(r.claimed[at], n, compareClaimants)
 		r.claimed[at] = slices.Insert(r.claimed[at], i, claimant{c.says, n})
 	}
@@ -47,7 +49,7 @@ func (r *reconciler) claim(n *node) {
 // unclaim reverses claim.
 func (r *reconciler) unclaim(n *node) {
 	for _, c := range n.claims {
-		at := place{n.namespace, c.place}
+		at := place{n.Namespace(), c.place}
 		if i, there := slices.BinarySearchFunc(r.claimed[at], n, compareClaimants); there {
 			r.claimed[at] = slices.Delete(r.claimed[at], i, i+1)
 		}
@@ -78,12 +80,16 @@ func (r *reconciler) lookAgain(n *node, namespace string) {
 	}
 }
 
-func compareClaimants(c claimant, n *node) int { return compareKeys(c.node.key, n.key) }
+func compareNodes(a, b *node) int {
+	return cmp.Or(strings.Compare(a.Namespace(), b.Namespace()), strings.Compare(a.Name(), b.Name()))
+}
+
+func compareClaimants(c claimant, n *node) int { return compareNodes(c.node, n) }
 
 // mayName reports whether the other object is, or could be, among the kept conflicts,
 // and this one is not scheduled anyway.
 func (n *node) mayName(other *node) bool {
-	return !n.waits && (len(n.others) < maxKept || compareKeys(other.key, n.others[maxKept-1].key) <= 0)
+	return !n.waits && (len(n.others) < maxKept || compareNodes(other, n.others[maxKept-1]) <= 0)
 }
 
 // meeting yields the namespaces whose claims concern an object.
@@ -92,8 +98,8 @@ func (r *reconciler) meeting(n *node) iter.Seq[string] {
 		if !yield("") {
 			return
 		}
-		if n.namespace != "" {
-			yield(n.namespace)
+		if n.Namespace() != "" {
+			yield(n.Namespace())
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.namespaces)) {
@@ -116,7 +122,7 @@ func (r *reconciler) setNamespace(name string, now labels.Set) {
 		return
 	}
 	for k, n := range r.objects {
-		if k.namespace == "" && n.selects(before) != n.selects(now) {
+		if k.Namespace == "" && n.selects(before) != n.selects(now) {
 			r.lookAgain(n, name)
 			r.lookAgain(n, "")
 			r.compareLater(n)
@@ -127,7 +133,7 @@ func (r *reconciler) setNamespace(name string, now labels.Set) {
 func (r *reconciler) compareLater(n *node) {
 	if !n.waits {
 		n.waits = true
-		r.changed[n.key] = struct{}{}
+		r.changed[n.key()] = struct{}{}
 	}
 }
 
@@ -171,12 +177,12 @@ const (
 // comparisons update their conflicts; see [reconciler.claim].
 func (r *reconciler) compare(n *node) {
 	found, more := r.disagreements(n)
-	others := slices.SortedFunc(maps.Keys(found), func(a, b *node) int { return compareKeys(a.key, b.key) })
+	others := slices.SortedFunc(maps.Keys(found), compareNodes)
 	if len(others) > maxKept {
 		others, more = others[:maxKept:maxKept], true
 	}
 	r.disagrees(n, others, more, conflictText(n, others, found, more))
-	r.plan(n.key)
+	r.plan(n.key())
 }
 
 // disagrees records the result of a comparison.
@@ -232,12 +238,12 @@ func (r *reconciler) disagreements(n *node) (found map[*node][]string, more bool
 // meet reports whether both objects apply in some namespace.
 func (r *reconciler) meet(a, b *object) bool {
 	switch {
-	case a.namespace != "" && b.namespace != "":
-		return a.namespace == b.namespace
-	case a.namespace != "":
-		return b.selects(r.namespaces[a.namespace])
-	case b.namespace != "":
-		return a.selects(r.namespaces[b.namespace])
+	case a.Namespace() != "" && b.Namespace() != "":
+		return a.Namespace() == b.Namespace()
+	case a.Namespace() != "":
+		return b.selects(r.namespaces[a.Namespace()])
+	case b.Namespace() != "":
+		return a.selects(r.namespaces[b.Namespace()])
 	}
 	for _, namespace := range r.namespaces {
 		if a.selects(namespace) && b.selects(namespace) {

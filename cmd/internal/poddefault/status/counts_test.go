@@ -27,7 +27,7 @@ type writer struct {
 func (w *writer) write(t *testing.T, k key) (*kubeflowv1alpha1.PodDefaultStatus, time.Duration) {
 	t.Helper()
 	w.compareNow()
-	w.recount(k.namespacedName())
+	w.recount(k)
 	o, next, wait := w.next(k)
 	if next != nil {
 		w.written(o, next, "1", nil)
@@ -41,7 +41,7 @@ func TestCountsAreWrittenRarelyAndDelayNoCondition(t *testing.T) {
 	pods := &counted{}
 	w.pods = pods
 	w.set(podDefault("team-a", "x", "p", "1"))
-	k := key{"team-a", "x"}
+	k := key{Namespace: "team-a", Name: "x"}
 
 	first, _ := w.write(t, k)
 	if first == nil || first.Pods != nil {
@@ -88,7 +88,7 @@ func TestCountsOfManyObjectsAreWrittenAtALimitedRate(t *testing.T) {
 	for i := range keys {
 		name := string(rune('a'+i/26)) + string(rune('a'+i%26))
 		w.set(podDefault("team-a", name, name, "1"))
-		keys[i] = key{"team-a", name}
+		keys[i] = key{Namespace: "team-a", Name: name}
 	}
 	for _, k := range keys {
 		if next, wait := w.write(t, k); next == nil {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,32 +21,10 @@ import (
 
 // A key names an object: a PodDefault, or a ClusterPodDefault if the namespace is
 // empty.
-type key struct{ namespace, name string }
-
-func keyOf(c *plan.Plan) key { return key{c.Namespace(), c.Name()} }
-
-func (k key) namespacedName() types.NamespacedName {
-	return types.NamespacedName{Namespace: k.namespace, Name: k.name}
-}
-
-// String names the object in messages.
-func (k key) String() string {
-	if k.namespace == "" {
-		return "ClusterPodDefault " + k.name
-	}
-	return "PodDefault " + k.namespace + "/" + k.name
-}
-
-func compareKeys(a, b key) int {
-	if c := strings.Compare(a.namespace, b.namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(a.name, b.name)
-}
+type key = types.NamespacedName
 
 // object is an object of the webhook, with data derived from its spec.
 type object struct {
-	key
 	*plan.Plan
 	// The observed values, or those just written until the watch delivers them.
 	status          *kubeflowv1alpha1.PodDefaultStatus
@@ -60,7 +37,7 @@ type object struct {
 }
 
 func newObject(c *plan.Plan) *object {
-	o := &object{key: keyOf(c), claims: claims(c.Spec()), required: required(c.Selector())}
+	o := &object{claims: claims(c.Spec()), required: required(c.Selector())}
 	var spec kubeflowv1alpha1.PodDefaultSpec
 	if json.Unmarshal(c.Spec(), &spec) == nil {
 		_, o.warnings = validate.Spec(&spec, field.NewPath("spec"))
@@ -100,8 +77,7 @@ func (o *object) sameSpec(c *plan.Plan) bool {
 	return o.Version() == c.Version() && bytes.Equal(o.Spec(), c.Spec())
 }
 
-// String resolves the ambiguity between the embedded fields.
-func (o *object) String() string { return o.key.String() }
+func (o *object) key() key { return o.Identity().NamespacedName }
 
 // selects reports whether a ClusterPodDefault applies in a namespace with these labels;
 // nil labels are unknown.

@@ -64,8 +64,8 @@ func newReconciler(c *Controller) *reconciler {
 
 // follow subscribes the reconciler to changes until the returned functions are called.
 func (r *reconciler) follow(w *source.Watcher) (removes []func()) {
-	object := func(name types.NamespacedName) {
-		r.pending.add(key{name.Namespace, name.Name})
+	object := func(k key) {
+		r.pending.add(k)
 		r.compares.Enqueue(struct{}{}, 0)
 	}
 	removes = []func(){
@@ -86,10 +86,10 @@ func (r *reconciler) follow(w *source.Watcher) (removes []func()) {
 }
 
 // recount schedules the status of an object whose pods were counted.
-func (r *reconciler) recount(name types.NamespacedName) {
+func (r *reconciler) recount(k key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.plan(key{name.Namespace, name.Name})
+	r.plan(k)
 }
 
 // observe processes the next change. It returns false if there is none.
@@ -106,7 +106,7 @@ func (r *reconciler) observe() bool {
 	if !ok {
 		return false
 	}
-	if c := r.watcher.Get(k.namespacedName()); c != nil {
+	if c := r.watcher.Get(k); c != nil {
 		r.set(c)
 	} else {
 		r.remove(k)
@@ -118,7 +118,7 @@ func (r *reconciler) observe() bool {
 func (r *reconciler) set(c *plan.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := keyOf(c)
+	k := c.Identity().NamespacedName
 	n := r.objects[k]
 	if n != nil && n.sameSpec(c) {
 		n.object = n.with(c)
@@ -175,7 +175,7 @@ func (r *reconciler) counts(n *node) *kubeflowv1alpha1.PodCounts {
 	if r.pods == nil {
 		return nil
 	}
-	counts := r.pods.Pods(n.namespacedName())
+	counts := r.pods.Pods(n.key())
 	if counts == nil || n.status.Pods == nil && *counts == (kubeflowv1alpha1.PodCounts{}) {
 		return n.status.Pods
 	}
@@ -232,7 +232,7 @@ func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration,
 	if err == nil {
 		r.tell(o, next)
 	}
-	return 0, r.frame.Failed(ctx, err, "status", "object", k.String())
+	return 0, r.frame.Failed(ctx, err, "status", "object", o.String())
 }
 
 // next returns the status to write now. If it is nil, wait is the delay until the next
@@ -273,14 +273,14 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus, version string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[o.key]
+	p := r.plans[o.key()]
 	switch {
 	case p == nil: // deleted
 	case err == nil:
 		if p.last = r.now(); !p.counts { // counts must not delay conditions
 			p.writes++
 		}
-		if n := r.objects[o.key]; n != nil && n.resourceVersion == o.resourceVersion {
+		if n := r.objects[o.key()]; n != nil && n.resourceVersion == o.resourceVersion {
 			written := *n.object
 			written.status, written.resourceVersion = next, version
 			n.object = &written

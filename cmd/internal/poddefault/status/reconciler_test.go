@@ -80,9 +80,9 @@ func (r *reconciler) compareNow() {
 // pairs returns all pairs, "a with b", in order.
 func (r *reconciler) pairs() []string {
 	var out []string
-	for k, n := range r.objects {
+	for _, n := range r.objects {
 		for _, other := range n.others {
-			out = append(out, k.String()+" with "+other.String())
+			out = append(out, n.String()+" with "+other.String())
 		}
 	}
 	slices.Sort(out)
@@ -108,7 +108,7 @@ func TestWhoDisagreesWithWhom(t *testing.T) {
 		"one for the namespace and one for others":    {[]*plan.Plan{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, nil, nil},
 		"two for all namespaces":                      {[]*plan.Plan{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", teamA)}, nil, both("ClusterPodDefault one", "ClusterPodDefault two")},
 		"two for namespaces that nobody has":          {[]*plan.Plan{clusterPodDefault("one", "1", nil), clusterPodDefault("two", "2", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "c"}})}, nil, nil},
-		"one of them goes":                            {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(r *reconciler) { r.remove(key{"team-a", "y"}) }, nil},
+		"one of them goes":                            {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(r *reconciler) { r.remove(key{Namespace: "team-a", Name: "y"}) }, nil},
 		"one of them gives in":                        {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), podDefault("team-a", "y", "q", "2")}, func(r *reconciler) { r.set(podDefault("team-a", "y", "q", "1")) }, nil},
 		"a namespace gets the label that is selected": {[]*plan.Plan{podDefault("team-b", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(r *reconciler) { r.setNamespace("team-b", labels.Set{"team": "a"}) }, both("PodDefault team-b/x", "ClusterPodDefault a-only")},
 		"a namespace loses it":                        {[]*plan.Plan{podDefault("team-a", "x", "p", "1"), clusterPodDefault("a-only", "2", teamA)}, func(r *reconciler) { r.setNamespace("team-a", labels.Set{}) }, nil},
@@ -151,7 +151,7 @@ func (r *reconciler) conditionsOf(t *testing.T, k key) map[string]metav1.Conditi
 func TestConditionsSayWhatIsWrong(t *testing.T) {
 	r := newTestReconciler(t)
 	r.set(podDefault("team-a", "good", "p", "secret-1"))
-	conditions := r.conditionsOf(t, key{"team-a", "good"})
+	conditions := r.conditionsOf(t, key{Namespace: "team-a", Name: "good"})
 	if c := conditions[kubeflowv1alpha1.ConditionAccepted]; c.Status != metav1.ConditionTrue || c.Reason != "Valid" || c.ObservedGeneration != 1 {
 		t.Errorf("accepted: %+v", c)
 	}
@@ -164,7 +164,7 @@ func TestConditionsSayWhatIsWrong(t *testing.T) {
 	for i := range 8 {
 		r.set(podDefault("team-a", fmt.Sprintf("other-%d", i), "q", "secret-2"))
 	}
-	c := r.conditionsOf(t, key{"team-a", "good"})[kubeflowv1alpha1.ConditionConflicting]
+	c := r.conditionsOf(t, key{Namespace: "team-a", Name: "good"})[kubeflowv1alpha1.ConditionConflicting]
 	if c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "PodDefaults good and other-0 both set env HTTP_PROXY; pods selected by both are denied. Change one selector, ") ||
 		!strings.HasSuffix(c.Message, "; and 3 more") || strings.Contains(c.Message, "secret") {
 		t.Errorf("conflicting: %+v", c)
@@ -172,7 +172,7 @@ func TestConditionsSayWhatIsWrong(t *testing.T) {
 	bad := envSpec("p", "1")
 	bad.Env = append(bad.Env, corev1.EnvVar{Name: "HTTP_PROXY", Value: "secret-3"}) // it fights with itself
 	r.set(plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "bad", Generation: 2}, Spec: bad}))
-	conditions = r.conditionsOf(t, key{"team-a", "bad"})
+	conditions = r.conditionsOf(t, key{Namespace: "team-a", Name: "bad"})
 	if c := conditions[kubeflowv1alpha1.ConditionAccepted]; c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "spec.env[1].name") || strings.Contains(c.Message, "secret") {
 		t.Errorf("accepted: %+v", c)
 	}
@@ -180,7 +180,7 @@ func TestConditionsSayWhatIsWrong(t *testing.T) {
 		t.Errorf("what is left out conflicts: %+v", c)
 	}
 	r.set(clusterPodDefault("all", "secret-1", nil))
-	if c := r.conditionsOf(t, key{"", "all"})[kubeflowv1alpha1.ConditionUISelectable]; c.Status != metav1.ConditionFalse || c.Reason != "ClusterScoped" {
+	if c := r.conditionsOf(t, key{Namespace: "", Name: "all"})[kubeflowv1alpha1.ConditionUISelectable]; c.Status != metav1.ConditionFalse || c.Reason != "ClusterScoped" {
 		t.Errorf("selectable: %+v", c)
 	}
 }
@@ -192,17 +192,17 @@ func TestConflictingTellsWhatBecomesOfPods(t *testing.T) {
 		b := envSpec("q", "2")
 		b.ConflictPolicy, b.ExclusiveGroup = policy, group
 		r.set(plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "b", Generation: 2}, Spec: b}))
-		c := r.conditionsOf(t, key{"team-a", "a"})[kubeflowv1alpha1.ConditionConflicting]
+		c := r.conditionsOf(t, key{Namespace: "team-a", Name: "a"})[kubeflowv1alpha1.ConditionConflicting]
 		return string(c.Status) + c.Message
 	}
 	set("", "")
 	now := r.now().Add(r.pace.longest)
 	r.now = func() time.Time { return now }
-	r.plans[key{"team-a", "a"}].since = time.Time{} // it was written
+	r.plans[key{Namespace: "team-a", Name: "a"}].since = time.Time{} // it was written
 	if got := set(kubeflowv1alpha1.ConflictSkip, ""); !strings.Contains(got, "conflictPolicy Skip of b") {
 		t.Error(got)
 	}
-	if r.plans[key{"team-a", "a"}].since.IsZero() {
+	if r.plans[key{Namespace: "team-a", Name: "a"}].since.IsZero() {
 		t.Error("the other policy is no reason to write the status of the other object")
 	}
 	a := envSpec("p", "1")
@@ -215,7 +215,7 @@ func TestConflictingTellsWhatBecomesOfPods(t *testing.T) {
 
 func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 	r := newTestReconciler(t)
-	k := key{"team-a", "x"}
+	k := key{Namespace: "team-a", Name: "x"}
 	r.set(podDefault("team-a", "x", "p", "1"))
 	r.compareNow()
 	o, next, _ := r.next(k)
@@ -262,7 +262,7 @@ func TestWritesForOneGenerationComeEverMoreSeldom(t *testing.T) {
 	if got := r.due(p, 2); got != 0 {
 		t.Errorf("after a long time it waits %s", got)
 	}
-	r.changed[key{"team-a", "x"}] = struct{}{}
+	r.changed[key{Namespace: "team-a", Name: "x"}] = struct{}{}
 	if got := r.due(p, 2); got != defaultPace.quiet {
 		t.Errorf("while others change it waits %s", got)
 	}
@@ -284,13 +284,13 @@ func TestACrowdIsKeptInBounds(t *testing.T) {
 			t.Fatalf("%s keeps %d others", k, len(n.others))
 		}
 	}
-	if c := r.conditionsOf(t, key{"team-a", "object-000"})[kubeflowv1alpha1.ConditionConflicting]; !strings.HasSuffix(c.Message, fmt.Sprintf("; and %d more at least", maxKept-namedOthers)) {
+	if c := r.conditionsOf(t, key{Namespace: "team-a", Name: "object-000"})[kubeflowv1alpha1.ConditionConflicting]; !strings.HasSuffix(c.Message, fmt.Sprintf("; and %d more at least", maxKept-namedOthers)) {
 		t.Errorf("message: %s", c.Message)
 	}
 	// All but three are deleted one after the other. The three still list each other,
 	// and nothing else.
 	for i := range many - 3 {
-		r.remove(key{"team-a", fmt.Sprintf("object-%03d", i)})
+		r.remove(key{Namespace: "team-a", Name: fmt.Sprintf("object-%03d", i)})
 		r.compareNow()
 	}
 	var want []string
@@ -320,7 +320,7 @@ func TestWhoIsKeptFollowsFromWhatIsThere(t *testing.T) {
 		there := map[key]*plan.Plan{}
 		for range rapid.IntRange(1, 150).Draw(t, "changes") {
 			name := fmt.Sprintf("object-%02d", rapid.IntRange(0, 90).Draw(t, "name"))
-			k := key{rapid.SampledFrom([]string{"team-a", "team-b", ""}).Draw(t, "namespace"), name}
+			k := key{Namespace: rapid.SampledFrom([]string{"team-a", "team-b", ""}).Draw(t, "namespace"), Name: name}
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
 				delete(there, k)
@@ -331,9 +331,9 @@ func TestWhoIsKeptFollowsFromWhatIsThere(t *testing.T) {
 				r.setNamespace("team-b", labels.Set{"team": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "team")})
 			default:
 				label, value := rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "label"), fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "value"))
-				o := podDefault(k.namespace, k.name, label, value)
-				if k.namespace == "" {
-					o = clusterPodDefault(k.name, value, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}})
+				o := podDefault(k.Namespace, k.Name, label, value)
+				if k.Namespace == "" {
+					o = clusterPodDefault(k.Name, value, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}})
 				}
 				there[k] = o
 				r.set(o)
@@ -420,7 +420,7 @@ func TestComparisonsAreBounded(t *testing.T) {
 	if compared > many*maxCompared {
 		t.Errorf("%d comparisons of %d objects", compared, many)
 	}
-	if c := r.conditionsOf(t, key{"team-a", "0"})[kubeflowv1alpha1.ConditionConflicting]; c.Status != metav1.ConditionUnknown || c.Message == "" {
+	if c := r.conditionsOf(t, key{Namespace: "team-a", Name: "0"})[kubeflowv1alpha1.ConditionConflicting]; c.Status != metav1.ConditionUnknown || c.Message == "" {
 		t.Errorf("of what was not looked at it says %+v", c)
 	}
 }

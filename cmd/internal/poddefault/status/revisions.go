@@ -33,7 +33,7 @@ type history struct {
 	stale map[key]bool
 }
 
-func keyOfRecord(r *revision.Record) key { return key{r.Owner.Namespace, r.OwnerName} }
+func keyOfRecord(r *revision.Record) key { return key{Namespace: r.Owner.Namespace, Name: r.OwnerName} }
 
 // readAll lists the revisions of the cluster.
 func (h *history) readAll(ctx context.Context) error {
@@ -69,14 +69,14 @@ func (h *history) forget(k key) {
 
 // of returns the revisions of an object, as [revision.Of] does.
 func (h *history) of(ctx context.Context, c *plan.Plan) (usable, refused []*revision.Record, err error) {
-	k := keyOf(c)
+	k := c.Identity().NamespacedName
 	h.mu.Lock()
 	all, stale := h.known[k], h.stale[k]
 	delete(h.stale, k)
 	h.mu.Unlock()
 	if stale {
 		all = nil
-		if err := h.EachOf(ctx, k.namespace, k.name, func(r *revision.Record) {
+		if err := h.EachOf(ctx, k.Namespace, k.Name, func(r *revision.Record) {
 			if keyOfRecord(r) == k {
 				all = append(all, r.WithoutMeaning())
 			}
@@ -143,7 +143,7 @@ func (p *past) patch(ctx context.Context, r *revision.Record, change revision.Ch
 		err = now.Problem
 	}
 	if err != nil {
-		p.changed(keyOf(p.of)) // it has changed or is gone
+		p.changed(p.of.Identity().NamespacedName) // it has changed or is gone
 		return nil, fmt.Errorf("change the %s: %w", r, err)
 	}
 	p.replace(r.Identity().UID, now)
@@ -151,7 +151,7 @@ func (p *past) patch(ctx context.Context, r *revision.Record, change revision.Ch
 }
 
 func (p *past) replace(is types.UID, now *revision.Record) {
-	p.put(keyOf(p.of), is, now)
+	p.put(p.of.Identity().NamespacedName, is, now)
 	p.all = slices.DeleteFunc(slices.Clone(p.all), func(r *revision.Record) bool { return r.Identity().UID == is })
 	if now != nil {
 		p.all = append(p.all, now)
@@ -224,7 +224,7 @@ func (p *past) prune(ctx context.Context, current, stable *revision.Record, limi
 			continue
 		}
 		if err := p.Delete(ctx, r); err != nil && !apierrors.IsNotFound(err) {
-			p.changed(keyOf(p.of))
+			p.changed(p.of.Identity().NamespacedName)
 			return fmt.Errorf("delete the %s: %w", r, err)
 		}
 		p.replace(r.Identity().UID, nil)

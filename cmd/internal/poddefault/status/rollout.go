@@ -71,9 +71,9 @@ func (r *roller) run(ctx context.Context) {
 		}
 		return r.pace.again
 	})
-	object := func(name types.NamespacedName) { r.queue.Enqueue(key{name.Namespace, name.Name}, 0) }
-	defer r.watcher.Revisions.Handle(func(owner types.NamespacedName) {
-		r.history.changed(key{owner.Namespace, owner.Name})
+	object := func(k key) { r.queue.Enqueue(k, 0) }
+	defer r.watcher.Revisions.Handle(func(owner key) {
+		r.history.changed(owner)
 		object(owner)
 	})()
 	defer r.watcher.PodDefaults.HandleNames(object)()
@@ -104,7 +104,7 @@ func (r *roller) unavailable(ctx context.Context, problem error) {
 // reconcile records the revision of an object, and enters the next step of its rollout
 // when it is time.
 func (r *roller) reconcile(ctx context.Context, k key) (again time.Duration, err error) {
-	c := r.watcher.Get(k.namespacedName())
+	c := r.watcher.Get(k)
 	if c == nil {
 		r.history.forget(k)
 		return 0, nil
@@ -119,7 +119,7 @@ func (r *roller) reconcile(ctx context.Context, k key) (again time.Duration, err
 		r.history.changed(k)
 		return r.pace.again, nil
 	}
-	return 0, r.frame.Failed(ctx, err, "revision or step of a rollout", "object", k.String())
+	return 0, r.frame.Failed(ctx, err, "revision or step of a rollout", "object", c.String())
 }
 
 // roll records the revision of an object, moves its rollout, and shows that in the status.
