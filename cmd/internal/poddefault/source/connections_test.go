@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +60,7 @@ func TestFormerObjectsAreNotCached(t *testing.T) {
 // not.
 func TestTheStableRevisionMaySelectSecrets(t *testing.T) {
 	const selects = "selector: {}, envFromSecretSelector: {matchLabels: {connection: 'true'}}"
-	w := newWatcher(slog.New(slog.DiscardHandler))
+	w := &Watcher{index: NewIndex()}
 	w.index.SetSecret(podtest.Namespace, "a", labels.Set{"connection": "true"})
 	for range 3 {
 		c := podtest.StagedFrom(t, selects, podtest.CurrentSpec, "{steps: [{percent: 0}]}", 1).Compile()

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	metadataclient "k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -19,7 +18,6 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -96,7 +94,7 @@ func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, 
 		}
 		have := known[name]
 		if c != nil {
-			c.Stage(w.revisions(), have.object)
+			c.Stage(w.Revisions, have.object)
 		}
 		fix := correction{object: c}
 		if have.object != nil {
@@ -129,7 +127,7 @@ type correction struct {
 
 // corrected is an index with corrections.
 type corrected struct {
-	index *Index
+	*Index
 	stale map[string]bool            // titles of objects in the index to ignore
 	fresh map[string]*namespaceIndex // their replacements
 	// secrets are those of the index, unless there are newer ones.
@@ -137,7 +135,7 @@ type corrected struct {
 }
 
 func correct(index *Index, corrections []correction) *corrected {
-	s := &corrected{index: index, stale: make(map[string]bool, len(corrections)), secrets: index.secrets}
+	s := &corrected{Index: index, stale: make(map[string]bool, len(corrections)), secrets: index.secrets}
 	var objects []*plan.Plan
 	for _, fix := range corrections {
 		if fix.secrets != nil {
@@ -158,15 +156,15 @@ func correct(index *Index, corrections []correction) *corrected {
 // Select implements [match.Source].
 func (s *corrected) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
 	return s.both(func(from map[string]*namespaceIndex) ([]*plan.Plan, error) {
-		return s.index.selected(from, namespace, pod)
+		return s.selected(from, namespace, pod)
 	})
 }
 
 // both returns what is found in the index, corrected, in order of application.
 func (s *corrected) both(find func(from map[string]*namespaceIndex) ([]*plan.Plan, error)) ([]*plan.Plan, error) {
-	s.index.mu.RLock()
-	defer s.index.mu.RUnlock()
-	found, err := find(s.index.Namespaces)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found, err := find(s.Namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -182,22 +180,12 @@ func (s *corrected) both(find func(from map[string]*namespaceIndex) ([]*plan.Pla
 // Named implements [match.Source].
 func (s *corrected) Named(_ context.Context, namespace string, decisions []string) ([]*plan.Plan, error) {
 	return s.both(func(from map[string]*namespaceIndex) ([]*plan.Plan, error) {
-		return s.index.named(from, namespace, decisions)
+		return s.named(from, namespace, decisions)
 	})
 }
 
 // Fresh implements [match.Source].
 func (s *corrected) Fresh(context.Context, string) (match.Source, error) { return s, nil }
-
-// NamespaceLabels implements [match.Source].
-func (s *corrected) NamespaceLabels(namespace string) (set labels.Set, known bool) {
-	return s.index.NamespaceLabels(namespace)
-}
-
-// Exemptions implements [match.Source].
-func (s *corrected) Exemptions(namespace string) ([]*exempt.Exemption, time.Time) {
-	return s.index.Exemptions(namespace)
-}
 
 // Connect implements [match.Source].
 func (s *corrected) Connect(namespace string, objects []*plan.Plan) error {

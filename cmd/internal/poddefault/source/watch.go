@@ -39,15 +39,13 @@ type Watcher struct {
 	PodDefaults, ClusterPodDefaults *store.Store[*plan.Plan]
 	Namespaces                      *store.Store[*store.Namespace]
 	ExemptionStore                  *store.Store[*exempt.Record]
-	// Revisions are the stable revisions of objects with spec.rollout. Only a watcher of a
-	// test has none.
+	// Revisions are the stable revisions of objects with spec.rollout.
 	Revisions *revision.Watch
 
 	cluster *store.Factory
 	index   *Index
 	logger  *slog.Logger
 	gone    gone
-	rolling rolling
 	lists   *lists
 	secrets *secretWatch // nil if objects may not select Secrets
 }
@@ -80,8 +78,8 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 	if err != nil {
 		return nil, fmt.Errorf("client for metadata: %w", err)
 	}
-	w := newWatcher(logger)
-	w.cluster = cluster
+	w := &Watcher{cluster: cluster, index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
+	w.index.Strict = true
 	if w.Namespaces, err = cluster.Namespaces(); err != nil {
 		return nil, err
 	}
@@ -92,14 +90,14 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 	w.PodDefaults = store.Follow(cluster, store.Kind[*kubeflowv1alpha1.PodDefault, *plan.Plan]{
 		Name: kubeflowv1alpha1.PodDefaultResource, Example: &kubeflowv1alpha1.PodDefault{},
 		Keep: func(pd *kubeflowv1alpha1.PodDefault) *plan.Plan {
-			return plan.Pack(pd, w.PodDefaults.Get(types.NamespacedName{Namespace: pd.Namespace, Name: pd.Name}), w.revisions())
+			return plan.Pack(pd, w.PodDefaults.Get(types.NamespacedName{Namespace: pd.Namespace, Name: pd.Name}), w.Revisions)
 		},
 		From: store.Source(podDefaults, kubeflowv1alpha1.PodDefaultResource, &kubeflowv1alpha1.PodDefault{}),
 	})
 	w.ClusterPodDefaults = store.Follow(cluster, store.Kind[*sallyportv1alpha1.ClusterPodDefault, *plan.Plan]{
 		Name: sallyportv1alpha1.ClusterPodDefaultResource, Example: &sallyportv1alpha1.ClusterPodDefault{}, Optional: true,
 		Keep: func(cpd *sallyportv1alpha1.ClusterPodDefault) *plan.Plan {
-			return plan.PackCluster(cpd, w.ClusterPodDefaults.Get(types.NamespacedName{Name: cpd.Name}), w.revisions())
+			return plan.PackCluster(cpd, w.ClusterPodDefaults.Get(types.NamespacedName{Name: cpd.Name}), w.Revisions)
 		},
 		From: store.Source(clusterWide, sallyportv1alpha1.ClusterPodDefaultResource, &sallyportv1alpha1.ClusterPodDefault{}),
 	})
@@ -124,13 +122,6 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 	return w, nil
 }
 
-func newWatcher(logger *slog.Logger) *Watcher {
-	w := &Watcher{index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
-	w.rolling.objects = map[types.NamespacedName]*plan.Plan{}
-	w.index.Strict = true
-	return w
-}
-
 // Run watches until the context ends.
 func (w *Watcher) Run(ctx context.Context) error {
 	var group sync.WaitGroup
@@ -139,13 +130,11 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if w.secrets != nil {
 		group.Go(func() { w.secrets.Run(ctx) })
 	}
-	if w.Revisions != nil { // objects are compiled with what is known of their revisions
-		group.Go(func() { w.Revisions.Run(ctx) })
-		for _, synced := range w.Revisions.Synced() {
-			select {
-			case <-ctx.Done():
-			case <-synced:
-			}
+	group.Go(func() { w.Revisions.Run(ctx) })
+	for _, synced := range w.Revisions.Synced() { // objects are compiled with what is known of their revisions
+		select {
+		case <-ctx.Done():
+		case <-synced:
 		}
 	}
 	group.Go(func() { w.PodDefaults.Run(ctx) })
@@ -156,10 +145,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 // Ready returns nil once everything has been read.
 func (w *Watcher) Ready() error {
-	if w.Revisions != nil {
-		if err := w.Revisions.Ready(); err != nil {
-			return err
-		}
+	if err := w.Revisions.Ready(); err != nil {
+		return err
 	}
 	for _, kind := range []struct {
 		name string
@@ -186,12 +173,9 @@ func (w *Watcher) Ready() error {
 
 // WaitReady returns nil once everything has been read, or the context's error.
 func (w *Watcher) WaitReady(ctx context.Context) error {
-	all := []<-chan struct{}{w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced(), w.ExemptionStore.Synced()}
+	all := append(w.Revisions.Synced(), w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced(), w.ExemptionStore.Synced())
 	if w.secrets != nil {
 		all = append(all, w.secrets.decided)
-	}
-	if w.Revisions != nil {
-		all = append(all, w.Revisions.Synced()...)
 	}
 	for _, synced := range all {
 		select {
@@ -246,6 +230,11 @@ func (w *Watcher) Get(name types.NamespacedName) *plan.Plan {
 	return w.PodDefaults.Get(name)
 }
 
+// Rollouts returns the objects of which a rollout is in progress.
+func (w *Watcher) Rollouts() []*plan.Plan {
+	return slices.DeleteFunc(slices.Concat(w.ClusterPodDefaults.List(), w.PodDefaults.List()), func(c *plan.Plan) bool { return c.Rollout == nil })
+}
+
 // Len returns the number of known objects of both kinds.
 func (w *Watcher) Len() int { return w.index.Len() }
 
@@ -263,21 +252,12 @@ func (w *Watcher) changed(changes []store.Change[*plan.Plan]) {
 			w.logger.Warn("object can never work and is left out", "object", c.Now.String(), "problem", c.Now.Problem())
 		}
 		w.gone.changed(c.Before, c.Now)
-		w.rolling.changed(c.Before, c.Now)
-		if c.Now != nil && w.Revisions != nil && c.Now.Rolls() != nil && w.Revisions.Stable(c.Now.Owner()) != c.Now.Record {
+		if c.Now != nil && c.Now.Rolls() != nil && w.Revisions.Stable(c.Now.Owner()) != c.Now.Record {
 			// Its stable revision has changed while it was compiled. This is a handler of its store.
 			go w.restage(c.Now.Identity().NamespacedName)
 		}
 	}
 	w.index.apply(changes)
-}
-
-// revisions returns what knows the stable revisions; nil if nobody keeps revisions.
-func (w *Watcher) revisions() revision.Source {
-	if w.Revisions == nil {
-		return nil
-	}
-	return w.Revisions
 }
 
 // restage gives an object the state that its revisions now have.
