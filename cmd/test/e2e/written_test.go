@@ -149,8 +149,8 @@ var ofPodDefaults = regexp.MustCompile(strings.Join([]string{
 	`strict decoding error`, `spec: /priority`, `terminationGracePeriodSeconds: Invalid value: -1`,
 	`(secretName|(secret|configMap)\.name|claimName): Invalid`,                                   // nothing can have such a name: the pod would wait for ever
 	`(defaultUser|user|emptyDir.mode|(httpGet|grpc)\.(protocol|mode|host)|bindMountOptions.*): `, // fields that many API servers drop
-	`Required value($|, |\])`,                  // so says Kubernetes' own schema, though an absent value would do
-	`nodeAffinity.*values\[0\]: Invalid value`, // the scheduler refuses it
+	`Required value($|, |\])`,                     // so says Kubernetes' own schema, though an absent value would do
+	`nodeAffinity.*values\[0\]\S*: Invalid value`, // the scheduler refuses it
 }, "|"))
 
 // A trial writes PodDefaults and creates pods, both in dry runs.
