@@ -12,6 +12,7 @@ import (
 	frontdoor "github.com/sallyport-io/sallyport"
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/live"
 )
 
@@ -65,7 +66,7 @@ func datasetBuiltin() Builtin {
 		},
 		rights: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{dataset.Group}, Resources: dataset.Resources(), Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{kinds.Group}, Resources: kinds.Resources(), Verbs: []string{"get", "list", "watch"}},
 		},
 		moreRights: func(c *Config) []rbacv1.PolicyRule {
 			rules, _ := Dataset(c).PolicyRules()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/cmd/test/fluid"
 )
 
@@ -156,7 +157,7 @@ func createDataset(ctx context.Context, objects client.Client, namespace, name s
 				"replicas": int64(2), "tieredstore": map[string]any{"levels": []any{map[string]any{"mediumtype": "MEM", "path": "/dev/shm", "quota": "20Gi"}}},
 				"fuse": map[string]any{"cleanPolicy": "OnRuntimeDeleted"},
 			}, fluid.WorkersIn(corev1.LabelTopologyZone, datasetZone)),
-			fluid.Object(dataset.DatasetKind, namespace, name, map[string]any{
+			fluid.Object(kinds.Dataset, namespace, name, map[string]any{
 				"mounts": []any{map[string]any{"mountPoint": "s3://bucket/" + name, "name": name}},
 			}, fluid.Bound(namespace, name, "alluxio")))
 	}

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 )
 
 // Definitions are those of the kinds of Fluid's API that the dataset webhook reads, but
 // for the kinds in without. They take any fields.
-func Definitions(without ...dataset.Kind) []*apiextensionsv1.CustomResourceDefinition {
+func Definitions(without ...kinds.Kind) []*apiextensionsv1.CustomResourceDefinition {
 	var out []*apiextensionsv1.CustomResourceDefinition
-	kinds := dataset.Kinds()
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		if kinds[kind] == dataset.Group+"/"+dataset.Version && !slices.Contains(without, kind) {
+	versions := kinds.All()
+	for _, kind := range slices.Sorted(maps.Keys(versions)) {
+		if versions[kind] == kinds.Group+"/"+kinds.Version && !slices.Contains(without, kind) {
 			out = append(out, Definition(kind))
 		}
 	}
@@ -29,15 +29,15 @@ func Definitions(without ...dataset.Kind) []*apiextensionsv1.CustomResourceDefin
 }
 
 // Definition is that of one kind.
-func Definition(kind dataset.Kind) *apiextensionsv1.CustomResourceDefinition {
+func Definition(kind kinds.Kind) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(string(kind))
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + dataset.Group},
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + kinds.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: dataset.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Group: kinds.Group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: string(kind), ListKind: string(kind) + "List"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: dataset.Version, Served: true, Storage: true,
+				Name: kinds.Version, Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object", XPreserveUnknownFields: new(true),
 				}},
@@ -47,7 +47,7 @@ func Definition(kind dataset.Kind) *apiextensionsv1.CustomResourceDefinition {
 }
 
 // Object is one of Fluid's API, with spec and status.
-func Object(kind dataset.Kind, namespace, name string, spec, status map[string]any) *unstructured.Unstructured {
+func Object(kind kinds.Kind, namespace, name string, spec, status map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if spec != nil {
 		u.Object["spec"] = spec
@@ -55,7 +55,7 @@ func Object(kind dataset.Kind, namespace, name string, spec, status map[string]a
 	if status != nil {
 		u.Object["status"] = status
 	}
-	u.SetAPIVersion(dataset.Group + "/" + dataset.Version)
+	u.SetAPIVersion(kinds.Group + "/" + kinds.Version)
 	u.SetKind(string(kind))
 	u.SetNamespace(namespace)
 	u.SetName(name)

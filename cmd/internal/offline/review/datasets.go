@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
@@ -63,7 +64,7 @@ func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
 			where = ""
 		}
 		resource := strings.ToLower(string(ref.Kind))
-		if group, _, ok := strings.Cut(dataset.Kinds()[ref.Kind], "/"); ok {
+		if group, _, ok := strings.Cut(kinds.All()[ref.Kind], "/"); ok {
 			resource += "." + group
 		}
 		manifest.Note(notes, "note: %s: %s was not given: if the cluster has it, add the output of 'kubectl get %s %s%s -o yaml' to --with", out.Object.Title(), ref, resource, ref.Name, where)
@@ -74,14 +75,14 @@ func (f *datasets) tellMissing(out *Outcome, notes io.Writer) {
 // get the given one. The error reports all problems.
 func (f *datasets) load(objects []*manifest.Object, namespace string) (rest []*manifest.Object, err error) {
 	var errs []error
-	kinds := dataset.Kinds()
+	versions := kinds.All()
 	for _, object := range objects {
-		kind := dataset.Kind(object.Kind)
+		kind := kinds.Kind(object.Kind)
 		switch {
 		case object.GVK() == schema.GroupVersionKind{Version: "v1", Kind: "Node"}:
 			f.nodes = append(f.nodes, object)
 			continue
-		case kinds[kind] != object.APIVersion:
+		case versions[kind] != object.APIVersion:
 			rest = append(rest, object)
 			continue
 		}
@@ -90,7 +91,7 @@ func (f *datasets) load(objects []*manifest.Object, namespace string) (rest []*m
 			errs = append(errs, object.ErrorAt("/metadata", "the "+object.Kind+" has no metadata.name"))
 			continue
 		}
-		if ref.Namespace == "" && kind != dataset.VolumeKind {
+		if ref.Namespace == "" && kind != kinds.Volume {
 			ref.Namespace = namespace
 		}
 		f.index.Set(ref, parsed)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/affinity"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
 
@@ -24,7 +24,7 @@ type NodeRank struct {
 }
 
 // RankNodes ranks the nodes: best first, nodes that cannot run the pod last.
-func RankNodes(reasons []dataset.Reason, nodes []*manifest.Object) []NodeRank {
+func RankNodes(reasons []affinity.Reason, nodes []*manifest.Object) []NodeRank {
 	ranks := make([]NodeRank, len(nodes))
 	for i, node := range nodes {
 		rank := NodeRank{Node: node.Name}

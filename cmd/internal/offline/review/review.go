@@ -26,6 +26,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/resources"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/projectlimit"
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/cli/terminal"
@@ -194,7 +195,7 @@ func (r *reviewing) reads(o *manifest.Object) bool {
 	case corev1.SchemeGroupVersion.WithKind("Node"):
 		return r.ReadDatasets
 	}
-	return isPodDefault(o) || isRevision(o) || r.ReadDatasets && dataset.Kinds()[dataset.Kind(o.Kind)] == o.APIVersion
+	return isPodDefault(o) || isRevision(o) || r.ReadDatasets && kinds.All()[kinds.Kind(o.Kind)] == o.APIVersion
 }
 
 // wasOf reports whether an object that no webhook reads is in the files only as the previous

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/podview/emit"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/affinity"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 	"github.com/sallyport-io/sallyport/jsonpatch"
@@ -31,7 +32,7 @@ type draft struct {
 	// resolve resolves claims that plugins have added.
 	resolve func(claims []string) ([]*Mounted, error)
 
-	affinity *affinity
+	affinity *affinity.Affinity
 	warnings []string
 	// changes counts the plugins' changes.
 	changes int
@@ -74,7 +75,7 @@ type propagation struct {
 }
 
 func newDraft(p *pod) *draft {
-	d := &draft{pod: p, affinity: readAffinity(p), volumes: make([]draftVolume, len(p.volumes))}
+	d := &draft{pod: p, affinity: affinity.Read(p.affinity, p.selector()), volumes: make([]draftVolume, len(p.volumes))}
 	for i := range p.volumes {
 		d.volumes[i].volume = p.volumes[i]
 	}
@@ -132,21 +133,24 @@ func (d *draft) label(key, value, why string) {
 }
 
 // require and prefer count changes.
-func (d *draft) require(wanted nodeterms.Alternatives, reason Reason) error {
-	before := len(d.affinity.reasons)
-	reason.wanted = wanted
+func (d *draft) require(wanted nodeterms.Alternatives, reason affinity.Reason) error {
+	before := len(d.affinity.Reasons)
+	reason.Wanted = wanted
 	if len(wanted) == 0 {
 		return nil
 	}
-	err := d.affinity.require(wanted, reason)
-	d.changes += len(d.affinity.reasons) - before
-	return err
+	err := d.affinity.Require(wanted, reason)
+	d.changes += len(d.affinity.Reasons) - before
+	if err != nil {
+		return refusef("%v", err)
+	}
+	return nil
 }
 
-func (d *draft) prefer(wanted []preferred) {
-	before := len(d.affinity.preferred)
-	d.affinity.prefer(wanted)
-	d.changes += len(d.affinity.preferred) - before
+func (d *draft) prefer(wanted []affinity.Preferred) {
+	before := len(d.affinity.Preferred)
+	d.affinity.Prefer(wanted)
+	d.changes += len(d.affinity.Preferred) - before
 }
 
 func (d *draft) warnf(format string, args ...any) {
@@ -164,7 +168,7 @@ func (d *draft) emit(explain bool) emit.Patch {
 	e := emitter{emit.New(explain, 8)}
 	e.entries("labels", d.pod.rawLabels, d.labels, d.pod.there)
 	e.entries("annotations", d.pod.rawAnnotations, d.annotations, d.pod.there || len(d.labels) > 0)
-	d.affinity.emit(&e.Patch)
+	d.affinity.Emit(&e.Patch)
 	e.volumes(d)
 	e.containers("containers", d.containers)
 	e.containers("initContainers", d.init)

@@ -8,15 +8,17 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/affinity"
 )
 
 // Explain returns this webhook's reasons why a pod requires or prefers nodes: what it
 // would add to the pod, given as JSON, and what an admitted pod already has. A pod
 // without Datasets has no reasons.
 //
-// [Reason.Meets] compares a reason with the labels of a node. The error is that of a
+// [affinity.Reason.Meets] compares a reason with the labels of a node. The error is that of a
 // pod that would be refused, or of the source.
-func Explain(ctx context.Context, source Source, settings Settings, namespace string, pod []byte) ([]Reason, error) {
+func Explain(ctx context.Context, source Source, settings Settings, namespace string, pod []byte) ([]affinity.Reason, error) {
 	webhooks, err := New(source, settings, nil)
 	if err != nil {
 		return nil, err
@@ -42,11 +44,11 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	if err != nil {
 		return nil, err
 	}
-	d.affinity.explain = true
+	d.affinity.Explain = true
 	if err := h.run(ctx, d, mode(profile)); err != nil {
 		return nil, err
 	}
-	return d.affinity.all, nil
+	return d.affinity.All, nil
 }
 
 var errNoPod = errors.New("it is not a pod")

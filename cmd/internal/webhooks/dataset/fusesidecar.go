@@ -14,6 +14,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/scripts"
 )
 
 // maxRounds limits how often sidecars may need sidecars themselves.
@@ -143,7 +146,7 @@ func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
 	t := &template{mounted: m}
 	volumeName := m.Namespace + "-" + m.Name
 	volume := corev1.PersistentVolume{}
-	if err := d.read(ctx, m, Ref{VolumeKind, "", volumeName}, &volume); err != nil {
+	if err := d.read(ctx, m, Ref{kinds.Volume, "", volumeName}, &volume); err != nil {
 		return nil, err
 	}
 	// A combined namespace and name could not distinguish a/b-c from a-b/c.
@@ -156,7 +159,7 @@ func (d *draft) template(ctx context.Context, m *Mounted) (*template, error) {
 	attributes := volume.Spec.CSI.VolumeAttributes
 	t.hostPath, t.kind, t.subPath = attributes["fluid_path"], attributes["mount_type"], attributes["fluid_sub_path"]
 	fuse := appsv1.DaemonSet{}
-	ref := Ref{DaemonSetKind, m.Namespace, m.Name + runtimeKinds[m.Type].fuse}
+	ref := Ref{kinds.DaemonSet, m.Namespace, m.Name + kinds.Runtimes[m.Type].Fuse}
 	if err := d.read(ctx, m, ref, &fuse); err != nil {
 		return nil, err
 	}
@@ -230,7 +233,7 @@ func (d *draft) inject(t *template, platform string) error {
 	for i := range t.volumes {
 		v := &t.volumes[i]
 		was := v.Name
-		if was != scriptsVolume {
+		if was != scripts.VolumeName {
 			v.Name = d.freeName(was + suffix)
 		}
 		names[was] = v.Name

@@ -208,11 +208,11 @@ func (d *draft) audit() map[string]string {
 		out["datasets"] = strings.Join(names, ",")
 	}
 	var terms []string
-	for _, reason := range d.affinity.reasons {
+	for _, reason := range d.affinity.Reasons {
 		terms = append(terms, "required "+reason.Term())
 	}
-	for i := range d.affinity.preferred {
-		reason := &d.affinity.preferred[i].reason
+	for i := range d.affinity.Preferred {
+		reason := &d.affinity.Preferred[i].Reason
 		terms = append(terms, strconv.Itoa(reason.Weight)+" "+reason.Term())
 	}
 	if len(terms) > 0 {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 )
 
 // ErrNotInstalled is the error of a [Source] for a kind without
@@ -29,11 +31,11 @@ type Source interface {
 type Index struct {
 	mu      sync.RWMutex
 	objects map[Ref]*Object
-	counts  map[Kind]int
+	counts  map[kinds.Kind]int
 }
 
 // NewIndex returns an empty index.
-func NewIndex() *Index { return &Index{objects: map[Ref]*Object{}, counts: map[Kind]int{}} }
+func NewIndex() *Index { return &Index{objects: map[Ref]*Object{}, counts: map[kinds.Kind]int{}} }
 
 // Find implements [Source].
 func (x *Index) Find(_ context.Context, ref Ref, _ bool) (*Object, error) {
@@ -68,7 +70,7 @@ func (x *Index) Delete(ref Ref) {
 }
 
 // Replace replaces all objects of a kind.
-func (x *Index) Replace(kind Kind, all map[Ref]*Object) {
+func (x *Index) Replace(kind kinds.Kind, all map[Ref]*Object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for ref := range x.objects {
@@ -83,7 +85,7 @@ func (x *Index) Replace(kind Kind, all map[Ref]*Object) {
 }
 
 // Count returns the number of objects of a kind.
-func (x *Index) Count(kind Kind) int {
+func (x *Index) Count(kind kinds.Kind) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.counts[kind]
@@ -94,7 +96,7 @@ func (x *Index) DatasetNamespaces() []string {
 	seen := map[string]bool{}
 	x.mu.RLock()
 	for ref := range x.objects {
-		if ref.Kind == DatasetKind {
+		if ref.Kind == kinds.Dataset {
 			seen[ref.Namespace] = true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/affinity"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/pipeline"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
@@ -97,23 +98,23 @@ func (p *nodeAffinityWithCache) Mutate(_ context.Context, d *draft) (stop bool, 
 		if tiers[i], err = p.tier(m, slices.Contains(required, m.Claim)); err != nil {
 			return false, err
 		}
-		if d.affinity.given {
+		if d.affinity.Given {
 			own = append(append(own, tiers[i].own...), m.Runtime.FuseSelector...) // required by another plugin
 		}
 	}
 	// The pod's author has chosen nodes explicitly.
-	if d.affinity.given && d.affinity.speaksOf(p.tiers.has, own) != "" {
+	if d.affinity.Given && d.affinity.SpeaksOf(p.tiers.has, own) != "" {
 		return false, nil
 	}
 	var any nodeterms.Alternatives
-	var anyReason Reason
-	var wanted []preferred
+	var anyReason affinity.Reason
+	var wanted []affinity.Preferred
 	for i, m := range d.mounted {
 		if !slices.Contains(required, m.Claim) {
 			wanted = append(wanted, tiers[i].preferred...)
 			continue
 		}
-		reason := Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title(), Why: "nodes where its cache is are required"}
+		reason := affinity.Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title(), Why: "nodes where its cache is are required"}
 		if d.settings.RequiredSemantics == RequireAny {
 			for _, list := range tiers[i].any {
 				any = any.Or(list)
@@ -168,18 +169,18 @@ type tier struct {
 	all nodeterms.Alternatives
 	// any are the alternatives by the older semantics: one term per locality.
 	any       nodeterms.Alternatives
-	preferred []preferred
+	preferred []affinity.Preferred
 	// own are all requirements that may be added, to recognize them.
 	own []nodeterms.Requirement
 }
 
 // tier computes the localities of a Dataset, the built-in ones first.
 func (p *nodeAffinityWithCache) tier(m *Mounted, required bool) (tier, error) {
-	t := tier{preferred: make([]preferred, 0, 4)}
+	t := tier{preferred: make([]affinity.Preferred, 0, 4)}
 	prefer := func(weight int, one []nodeterms.Requirement, why, key string) {
-		t.preferred = append(t.preferred, preferred{
-			weight: weight, expressions: one,
-			reason: Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title(), Weight: weight, Why: why, Key: key, one: one},
+		t.preferred = append(t.preferred, affinity.Preferred{
+			Weight: weight, Expressions: one,
+			Reason: affinity.Reason{Plugin: nodeAffinityWithCacheName, Dataset: m.Title(), Weight: weight, Why: why, Key: key, One: one},
 		})
 	}
 	for _, builtin := range [...]struct {

@@ -11,74 +11,14 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
-// Group and Version of Fluid's API.
-const (
-	Group   = "data.fluid.io"
-	Version = "v1alpha1"
-)
-
-// Kind is a kind of object that the webhook reads.
-type Kind string
-
-// Kinds besides the seven runtimes. DaemonSets and PersistentVolumes are read on
-// demand, for sidecars only. Of ConfigMaps, only the one with the profile is read.
-const (
-	ClaimKind     Kind = "PersistentVolumeClaim"
-	DatasetKind   Kind = "Dataset"
-	VolumeKind    Kind = "PersistentVolume"
-	DaemonSetKind Kind = "DaemonSet"
-	ProfileKind   Kind = "ConfigMap"
-)
-
-// runtimeKind is a kind of runtime.
-type runtimeKind struct {
-	kind     Kind
-	resource string
-	// selector is the spec field with the fuse's nodeSelector, or "" if the fuse has
-	// none.
-	selector string
-	// fuse is the suffix that makes a runtime's name the name of the fuse's DaemonSet.
-	fuse string
-}
-
-// runtimeKinds maps the type in a Dataset's status.
-var runtimeKinds = map[string]runtimeKind{
-	"alluxio":  {"AlluxioRuntime", "alluxioruntimes", "fuse", "-fuse"},
-	"jindo":    {"JindoRuntime", "jindoruntimes", "fuse", "-jindofs-fuse"},
-	"juicefs":  {"JuiceFSRuntime", "juicefsruntimes", "fuse", "-fuse"},
-	"thin":     {"ThinRuntime", "thinruntimes", "fuse", "-fuse"},
-	"efc":      {"EFCRuntime", "efcruntimes", "fuse", "-fuse"},
-	"vineyard": {"VineyardRuntime", "vineyardruntimes", "", "-fuse"},
-	"cache":    {"CacheRuntime", "cacheruntimes", "client", "-client"},
-}
-
-// RuntimeTypes returns the types of runtimes, sorted.
-func RuntimeTypes() []string {
-	var types []string
-	for name := range runtimeKinds {
-		types = append(types, name)
-	}
-	slices.Sort(types)
-	return types
-}
-
-// typeOf returns the runtime type of a kind, or "".
-func typeOf(kind Kind) string {
-	for name, k := range runtimeKinds {
-		if k.kind == kind {
-			return name
-		}
-	}
-	return ""
-}
-
 // Ref names an object. The namespace of a PersistentVolume is empty.
 type Ref struct {
-	Kind            Kind
+	Kind            kinds.Kind
 	Namespace, Name string
 }
 
@@ -194,7 +134,7 @@ const maxMessage = 512
 
 // Parse decodes an object from the API server. Fields of an unexpected type count as
 // absent: validating the API is not the webhook's task.
-func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
+func Parse(kind kinds.Kind, raw []byte) (Ref, *Object, error) {
 	ref := Ref{Kind: kind}
 	labels := map[string]string{}
 	var uid string
@@ -228,17 +168,17 @@ func Parse(kind Kind, raw []byte) (Ref, *Object, error) {
 		return ref, nil, fmt.Errorf("%s: %w", kind, errNoObject)
 	}
 	switch kind {
-	case ClaimKind:
+	case kinds.Claim:
 		return ref, &Object{Claim: ParseClaim(ref.Name, labels)}, nil
-	case DatasetKind:
+	case kinds.Dataset:
 		return ref, &Object{Dataset: parseDataset(uid, status)}, nil
-	case DaemonSetKind, VolumeKind:
+	case kinds.DaemonSet, kinds.Volume:
 		return ref, &Object{Raw: slices.Clone(raw)}, nil
-	case ProfileKind:
+	case kinds.Profile:
 		profile, err := ParseProfile(textAt(raw, "data", profileKey))
 		return ref, &Object{Profile: profile, problem: err}, nil
 	}
-	k, known := runtimeKinds[typeOf(kind)]
+	k, known := kinds.Runtimes[kinds.TypeOf(kind)]
 	if !known {
 		return ref, nil, fmt.Errorf("%s is not read by this webhook", kind)
 	}
@@ -270,10 +210,10 @@ func parseDataset(uid string, status jsontext.Value) *Dataset {
 	return d
 }
 
-func parseRuntime(kind runtimeKind, spec, status jsontext.Value) *Runtime {
+func parseRuntime(kind kinds.Runtime, spec, status jsontext.Value) *Runtime {
 	out := &Runtime{}
-	if kind.selector != "" {
-		selector, _ := rawjson.Lookup(spec, kind.selector, "nodeSelector")
+	if kind.Selector != "" {
+		selector, _ := rawjson.Lookup(spec, kind.Selector, "nodeSelector")
 		r := rawjson.NewReader(selector)
 		r.Object(func(key []byte) {
 			k := string(key)

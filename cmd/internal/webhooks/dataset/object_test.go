@@ -8,22 +8,24 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 )
 
 func TestAnIndexCountsWhatItHolds(t *testing.T) {
 	x := NewIndex()
-	ref := func(kind Kind, name string) Ref { return Ref{kind, "team-" + name, name} }
+	ref := func(kind kinds.Kind, name string) Ref { return Ref{kind, "team-" + name, name} }
 	object := &Object{Dataset: &Dataset{}, Claim: &Claim{}}
-	x.Set(ref(DatasetKind, "a"), object)
-	x.Set(ref(DatasetKind, "a"), object)
-	x.Set(ref(ClaimKind, "a"), object)
-	x.Replace(DatasetKind, map[Ref]*Object{ref(DatasetKind, "b"): object, ref(DatasetKind, "c"): object})
-	x.Delete(ref(DatasetKind, "c"))
-	x.Delete(ref(DatasetKind, "never there"))
-	if x.Count(DatasetKind) != 1 || x.Count(ClaimKind) != 1 {
-		t.Errorf("it holds %d Datasets and %d claims", x.Count(DatasetKind), x.Count(ClaimKind))
+	x.Set(ref(kinds.Dataset, "a"), object)
+	x.Set(ref(kinds.Dataset, "a"), object)
+	x.Set(ref(kinds.Claim, "a"), object)
+	x.Replace(kinds.Dataset, map[Ref]*Object{ref(kinds.Dataset, "b"): object, ref(kinds.Dataset, "c"): object})
+	x.Delete(ref(kinds.Dataset, "c"))
+	x.Delete(ref(kinds.Dataset, "never there"))
+	if x.Count(kinds.Dataset) != 1 || x.Count(kinds.Claim) != 1 {
+		t.Errorf("it holds %d Datasets and %d claims", x.Count(kinds.Dataset), x.Count(kinds.Claim))
 	}
-	if found, err := x.Find(t.Context(), ref(DatasetKind, "a"), false); found != nil || err != nil {
+	if found, err := x.Find(t.Context(), ref(kinds.Dataset, "a"), false); found != nil || err != nil {
 		t.Errorf("one that was replaced is found: %+v, %v", found, err)
 	}
 	if got := x.DatasetNamespaces(); !slices.Equal(got, []string{"team-b"}) {
@@ -33,7 +35,7 @@ func TestAnIndexCountsWhatItHolds(t *testing.T) {
 
 func TestALongMessageIsCut(t *testing.T) {
 	raw := `{"metadata":{"name":"a"},"status":{"conditions":[{"type":"NotReady","message":"` + strings.Repeat("é", maxMessage) + `"}]}}`
-	_, object, err := Parse(DatasetKind, []byte(raw))
+	_, object, err := Parse(kinds.Dataset, []byte(raw))
 	if err != nil || len(object.Dataset.NotReady) > maxMessage+4 || !strings.HasSuffix(object.Dataset.NotReady, "é…") {
 		t.Errorf("%d bytes, %v", len(object.Dataset.NotReady), err)
 	}
@@ -48,7 +50,7 @@ func FuzzParse(f *testing.F) {
 		if !jsontext.Value(raw).IsValid() {
 			return
 		}
-		for kind := range Kinds() {
+		for kind := range kinds.All() {
 			ref, object, err := Parse(kind, raw)
 			if (object == nil) == (err == nil) || err == nil && ref.Name == "" {
 				t.Fatalf("%s: %v, %+v, %v", kind, ref, object, err)

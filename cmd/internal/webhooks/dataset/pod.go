@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
 // entries are labels or annotations, held in the pod's original bytes.
@@ -228,6 +229,14 @@ func readContainers(r *rawjson.Reader, valid *bool) []container {
 		out = append(out, c)
 	})
 	return out
+}
+
+// selector returns the requirements of the pod's node selector.
+func (p *pod) selector() (list []nodeterms.Requirement) {
+	for _, e := range p.nodeSelector {
+		list = append(list, nodeterms.Requirement{Key: string(e.key), Operator: nodeterms.In, Values: []string{string(e.value)}})
+	}
+	return list
 }
 
 // claims returns the names of the claims in a pod's volumes, sorted, without

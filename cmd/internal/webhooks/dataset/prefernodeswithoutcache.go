@@ -5,6 +5,7 @@ package dataset
 import (
 	"context"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/affinity"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
@@ -15,9 +16,9 @@ func preferNodesWithoutCache(_ context.Context, d *draft) (stop bool, err error)
 		return true, nil
 	}
 	without := []nodeterms.Requirement{nodeterms.New(datasetNumLabel, nodeterms.DoesNotExist)}
-	d.prefer([]preferred{{
-		weight: 100, expressions: without,
-		reason: Reason{Plugin: preferNodesWithoutCacheName, Weight: 100, Why: "nodes without the cache of any dataset are preferred", one: without},
+	d.prefer([]affinity.Preferred{{
+		Weight: 100, Expressions: without,
+		Reason: affinity.Reason{Plugin: preferNodesWithoutCacheName, Weight: 100, Why: "nodes without the cache of any dataset are preferred", One: without},
 	}})
 	return true, nil
 }

@@ -110,3 +110,25 @@ func FuzzProfile(f *testing.F) {
 		}
 	})
 }
+
+func TestTheValuesOfFluidsChartStartTheServer(t *testing.T) {
+	for mode, want := range map[string]SidecarMode{"": PlainSidecar, "default": PlainSidecar, "legacy": PlainSidecar, "sidecar": PlainSidecar, "native-sidecar": NativeSidecar, "other": "other"} {
+		s := DefaultSettings()
+		s.FromEnvironment(func(key string) string {
+			if key == "FUSE_SIDECAR_INJECTION_MODE" {
+				return mode
+			}
+			return ""
+		})
+		if err := s.Validate(); s.SidecarMode != want || (err == nil) != (want != "other") {
+			t.Errorf("%q means %q, %v", mode, s.SidecarMode, err)
+		}
+	}
+	for _, mode := range []SidecarMode{"default", "legacy"} { // in the configuration file
+		s := DefaultSettings()
+		s.SidecarMode = mode
+		if err := s.Validate(); err != nil {
+			t.Errorf("sidecarMode %q: %v", mode, err)
+		}
+	}
+}

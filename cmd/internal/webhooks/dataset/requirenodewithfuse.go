@@ -5,6 +5,7 @@ package dataset
 import (
 	"context"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/affinity"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
@@ -13,13 +14,13 @@ import (
 // older semantics.
 func requireNodeWithFuse(_ context.Context, d *draft) (stop bool, err error) {
 	var any nodeterms.Alternatives
-	var last Reason
+	var last affinity.Reason
 	for _, m := range d.mounted {
 		if len(m.Runtime.FuseSelector) == 0 {
 			continue
 		}
 		list := m.Runtime.FuseSelector
-		reason := Reason{Plugin: requireNodeWithFuseName, Dataset: m.Title(), Why: "nodes that the fuse's node selector selects are required"}
+		reason := affinity.Reason{Plugin: requireNodeWithFuseName, Dataset: m.Title(), Why: "nodes that the fuse's node selector selects are required"}
 		if d.settings.RequiredSemantics == RequireAny {
 			any, last = any.Or(list), reason
 			continue

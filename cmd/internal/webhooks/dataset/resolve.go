@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 )
 
 // Mounted is a Dataset that a pod mounts through a claim.
@@ -46,7 +48,7 @@ func resolveOnce(ctx context.Context, source Source, namespace string, claims []
 	var mounted []*Mounted
 	var missing []string
 	for _, name := range claims {
-		claim, err := source.Find(ctx, Ref{ClaimKind, namespace, name}, fresh)
+		claim, err := source.Find(ctx, Ref{kinds.Claim, namespace, name}, fresh)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("claim %s/%s: %w", namespace, name, err)
@@ -71,7 +73,7 @@ func resolveOnce(ctx context.Context, source Source, namespace string, claims []
 }
 
 func resolveDataset(ctx context.Context, source Source, namespace, name string, precheck, fresh bool) (*Mounted, error) {
-	object, err := source.Find(ctx, Ref{DatasetKind, namespace, name}, fresh)
+	object, err := source.Find(ctx, Ref{kinds.Dataset, namespace, name}, fresh)
 	switch {
 	case errors.Is(err, ErrNotInstalled) || err == nil && object == nil:
 		return nil, refusef("dataset %s/%s is not there, although a claim of the pod is labelled as its own: create it, or correct the claim's labels", namespace, name)
@@ -90,21 +92,21 @@ func resolveDataset(ctx context.Context, source Source, namespace, name string, 
 		}
 		return nil, refusef("dataset \"%s/%s\" not bound", namespace, name)
 	}
-	kind, known := runtimeKinds[d.RuntimeType]
+	kind, known := kinds.Runtimes[d.RuntimeType]
 	switch {
 	case d.RuntimeType == "":
 		return nil, refusef("fail to get runtimeInfo for runtime type: %s: dataset %s/%s has no runtime: create one of the same name, and wait until it is bound", d.RuntimeType, namespace, name)
 	case !known:
-		return nil, refusef("fail to get runtimeInfo for runtime type: %s: dataset %s/%s: known are %s", bounded(d.RuntimeType), namespace, name, strings.Join(RuntimeTypes(), ", "))
+		return nil, refusef("fail to get runtimeInfo for runtime type: %s: dataset %s/%s: known are %s", bounded(d.RuntimeType), namespace, name, strings.Join(kinds.RuntimeTypes(), ", "))
 	}
-	runtime, err := source.Find(ctx, Ref{kind.kind, namespace, name}, fresh)
+	runtime, err := source.Find(ctx, Ref{kind.Kind, namespace, name}, fresh)
 	switch {
 	case errors.Is(err, ErrNotInstalled):
-		return nil, refusef("%s %s/%s, the runtime of the dataset, cannot be there: the CustomResourceDefinition %s.%s is not installed", kind.kind, namespace, name, kind.resource, Group)
+		return nil, refusef("%s %s/%s, the runtime of the dataset, cannot be there: the CustomResourceDefinition %s.%s is not installed", kind.Kind, namespace, name, kind.Resource, kinds.Group)
 	case err != nil:
-		return nil, fmt.Errorf("%s %s/%s: %w", kind.kind, namespace, name, err)
+		return nil, fmt.Errorf("%s %s/%s: %w", kind.Kind, namespace, name, err)
 	case runtime == nil:
-		return nil, refusef("%s %s/%s, the runtime of the dataset, is not there", kind.kind, namespace, name)
+		return nil, refusef("%s %s/%s, the runtime of the dataset, is not there", kind.Kind, namespace, name)
 	}
 	return &Mounted{Namespace: namespace, Name: name, Type: d.RuntimeType, Runtime: runtime.Runtime, dataset: d}, nil
 }

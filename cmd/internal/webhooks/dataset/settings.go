@@ -13,6 +13,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 )
 
 // RequiredSemantics defines how the required nodes of several Datasets are combined.
@@ -153,7 +155,7 @@ func prefixed(field string, err error) error {
 // ProfileRef names the ConfigMap with the profile, or is empty.
 func (s Settings) ProfileRef() Ref {
 	namespace, name, _ := strings.Cut(s.PluginsProfileConfigMap, "/")
-	return Ref{ProfileKind, namespace, name}
+	return Ref{kinds.Profile, namespace, name}
 }
 
 // Profile returns the profile of the settings, or nil if it is in a ConfigMap.

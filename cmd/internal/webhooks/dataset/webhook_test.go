@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -25,7 +26,7 @@ func newIndex(t testing.TB, cluster []byte) *Index {
 		if len(bytes.TrimSpace(document)) == 0 {
 			continue
 		}
-		ref, object, err := Parse(Kind(textAt(raw, "kind")), raw)
+		ref, object, err := Parse(kinds.Kind(textAt(raw, "kind")), raw)
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, document)
 		}

@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/live"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/scripts"
 	"github.com/sallyport-io/sallyport/cmd/test/fluid"
 )
 
@@ -75,7 +77,7 @@ func (c *cluster) watch(t *testing.T) *live.Watcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := watcher.Find(t.Context(), dataset.Ref{Kind: dataset.DatasetKind, Name: "a"}, false); err == nil {
+	if _, err := watcher.Find(t.Context(), dataset.Ref{Kind: kinds.Dataset, Name: "a"}, false); err == nil {
 		t.Error("it answers before anything was read")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -179,9 +181,9 @@ func testLag(t *testing.T, c *cluster) {
 }
 
 func testRefusals(t *testing.T, c *cluster) {
-	c.create(t, fluid.Object(dataset.DatasetKind, "team-a", "unbound", nil, map[string]any{"phase": "NotBound"}))
+	c.create(t, fluid.Object(kinds.Dataset, "team-a", "unbound", nil, map[string]any{"phase": "NotBound"}))
 	c.claim(t, "team-a", "unbound")
-	c.create(t, fluid.Object(dataset.DatasetKind, "team-a", "cached", nil, fluid.Bound("team-a", "cached", "cache")))
+	c.create(t, fluid.Object(kinds.Dataset, "team-a", "cached", nil, fluid.Bound("team-a", "cached", "cache")))
 	c.claim(t, "team-a", "cached")
 	for claim, want := range map[string]string{
 		"unbound":      `dataset "team-a/unbound" not bound`,
@@ -226,12 +228,12 @@ func testSidecars(t *testing.T, c *cluster) {
 	if names := containerNames(p.Spec.InitContainers); !slices.Equal(names, []string{"init-fluid-fuse-0", "prepare"}) {
 		t.Errorf("the init containers are %v", names)
 	}
-	scripts := &corev1.ConfigMap{}
+	made := &corev1.ConfigMap{}
 	eventually(t, "the scripts of sidecars", func(ctx context.Context) (bool, error) {
-		err := c.client.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: dataset.ScriptsName()}, scripts)
+		err := c.client.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: scripts.Name()}, made)
 		return err == nil, err
 	})
-	if !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == scripts.Name }) {
+	if !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == made.Name }) {
 		t.Errorf("the volumes are %+v", p.Spec.Volumes)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/cmd/test/fluid"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 )
@@ -68,7 +68,7 @@ func testExplained(t *testing.T, c *cluster) {
 	required := pod("team-a", "to-come", "imagenet")
 	required.Labels["fluid.io/dataset.imagenet.sched"] = "required"
 	c.explains(t, c.kubeconfig, 0, manifest(t, required), []string{"-f", "-"}, "\n  node near: cannot run the pod: [1]\n")
-	c.create(t, fluid.Object(dataset.DatasetKind, "team-a", "later", nil, map[string]any{"phase": "NotBound"}))
+	c.create(t, fluid.Object(kinds.Dataset, "team-a", "later", nil, map[string]any{"phase": "NotBound"}))
 	c.claim(t, "team-a", "later")
 	c.explains(t, c.kubeconfig, 3, manifest(t, pod("team-a", "to-come", "later")), []string{"-f", "-"}, `denied the request: pod to-come: dataset "team-a/later" not bound`)
 	bare := pod("team-a", "bare")
@@ -79,7 +79,7 @@ func testExplained(t *testing.T, c *cluster) {
 	for name, rule := range map[string]rbacv1.PolicyRule{
 		"poddefaults": {APIGroups: []string{"kubeflow.org"}, Resources: []string{"poddefaults"}, Verbs: []string{"list"}},
 		"pods":        {APIGroups: []string{""}, Resources: []string{"pods", "persistentvolumeclaims"}, Verbs: []string{"get", "list"}},
-		"datasets":    {APIGroups: []string{dataset.Group}, Resources: dataset.Resources(), Verbs: []string{"get"}},
+		"datasets":    {APIGroups: []string{kinds.Group}, Resources: kinds.Resources(), Verbs: []string{"get"}},
 	} {
 		c.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}})
 	}

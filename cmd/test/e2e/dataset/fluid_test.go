@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/cmd/test/fluid"
 )
 
@@ -18,8 +19,8 @@ import (
 // bound, with a volume and a claim. Workers have to be in the zone and region.
 func (c *cluster) dataset(t *testing.T, namespace, name, kind, runtimeType string) {
 	t.Helper()
-	c.create(t, fluid.Object(dataset.Kind(kind), namespace, name, nil, fluid.WorkersIn(corev1.LabelTopologyZone, "z1", corev1.LabelTopologyRegion, "r1")))
-	c.create(t, fluid.Object(dataset.DatasetKind, namespace, name, nil, fluid.Bound(namespace, name, runtimeType)))
+	c.create(t, fluid.Object(kinds.Kind(kind), namespace, name, nil, fluid.WorkersIn(corev1.LabelTopologyZone, "z1", corev1.LabelTopologyRegion, "r1")))
+	c.create(t, fluid.Object(kinds.Dataset, namespace, name, nil, fluid.Bound(namespace, name, runtimeType)))
 	c.claim(t, namespace, name)
 }
 

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/cmd/test/fluid"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -122,7 +123,7 @@ func TestTheFluidGuide(t *testing.T) {
 // datasetOfTheTeam makes a Dataset as Fluid's controllers leave it.
 func (c *cluster) datasetOfTheTeam(t *testing.T) {
 	t.Helper()
-	create := func(resource string, kind dataset.Kind, status map[string]any) {
+	create := func(resource string, kind kinds.Kind, status map[string]any) {
 		t.Helper()
 		object := fluid.Object(kind, profile, "data", nil, status)
 		definitions := c.objects.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
@@ -136,13 +137,13 @@ func (c *cluster) datasetOfTheTeam(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.eventually(t, "the definition", func(ctx context.Context) (bool, error) {
-			_, err := c.objects.Resource(schema.GroupVersionResource{Group: dataset.Group, Version: dataset.Version, Resource: resource}).
+			_, err := c.objects.Resource(schema.GroupVersionResource{Group: kinds.Group, Version: kinds.Version, Resource: resource}).
 				Namespace(profile).Create(ctx, object, metav1.CreateOptions{})
 			return err == nil, err
 		})
 	}
 	create("alluxioruntimes", "AlluxioRuntime", nil)
-	create("datasets", dataset.DatasetKind, fluid.Bound(profile, "data", "alluxio"))
+	create("datasets", kinds.Dataset, fluid.Bound(profile, "data", "alluxio"))
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"fluid.io/s-" + profile + "-data": "true"}},
 		Spec: corev1.PersistentVolumeClaimSpec{

@@ -14,7 +14,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/lint"
-	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
@@ -66,8 +66,8 @@ func PolicyRules() []rbacv1.PolicyRule {
 		add("trainer.kubeflow.org", resource)
 	}
 	add(kubeflowv1alpha1.GroupName, "workspacekinds") // of Workspaces
-	for _, resource := range dataset.Resources() {
-		add(dataset.Group, resource)
+	for _, resource := range kinds.Resources() {
+		add(kinds.Group, resource)
 	}
 	for _, group := range slices.SortedFunc(maps.Keys(read), cmp.Compare[string]) {
 		slices.Sort(read[group])

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -68,7 +69,7 @@ func (l *lean) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	var err error
-	l.ref, l.object, err = dataset.Parse(dataset.Kind(l.Kind), raw)
+	l.ref, l.object, err = dataset.Parse(kinds.Kind(l.Kind), raw)
 	return err
 }
 
@@ -90,8 +91,8 @@ func (l *leanList) DeepCopyObject() runtime.Object {
 
 // addLean registers Fluid's kinds as lean ones.
 func addLean(scheme *runtime.Scheme) error {
-	version := schema.GroupVersion{Group: dataset.Group, Version: dataset.Version}
-	for _, kind := range dataset.FluidKinds() {
+	version := schema.GroupVersion{Group: kinds.Group, Version: kinds.Version}
+	for _, kind := range kinds.OfFluid() {
 		scheme.AddKnownTypeWithName(version.WithKind(string(kind)), &lean{})
 		scheme.AddKnownTypeWithName(version.WithKind(string(kind)+"List"), &leanList{})
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/scripts"
 )
 
 const (
@@ -90,7 +91,7 @@ func (w *Watcher) prepareAll(ctx context.Context, prepared map[string]time.Time)
 			if ctx.Err() != nil {
 				return next
 			}
-			w.logger.Warn("the ConfigMap that sidecars need cannot be created: pods with sidecars wait for it", "namespace", namespace, "name", dataset.ScriptsName(), "error", err)
+			w.logger.Warn("the ConfigMap that sidecars need cannot be created: pods with sidecars wait for it", "namespace", namespace, "name", scripts.Name(), "error", err)
 			next = prepareRetry
 			continue
 		}
@@ -105,7 +106,7 @@ func (w *Watcher) prepareAll(ctx context.Context, prepared map[string]time.Time)
 }
 
 func (w *Watcher) createScripts(ctx context.Context, namespace string) error {
-	body, err := json.Marshal(dataset.Scripts(namespace))
+	body, err := json.Marshal(scripts.ConfigMap(namespace))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 )
 
 // TestAnEarlierProfileGoesOnToCount changes the content of a ConfigMap through the
@@ -27,7 +28,7 @@ func TestAnEarlierProfileGoesOnToCount(t *testing.T) {
 		t.Error("it is ready before it is wanted")
 	}
 	w.Want(settings)
-	p := w.profiles[dataset.Ref{Kind: dataset.ProfileKind, Namespace: "fluid-system", Name: "webhook-plugins"}]
+	p := w.profiles[dataset.Ref{Kind: kinds.Profile, Namespace: "fluid-system", Name: "webhook-plugins"}]
 	configMap := func(profile string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{Data: map[string]string{"pluginsProfile": profile}}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -33,7 +34,7 @@ func NewReader(config *rest.Config) (*Reader, error) {
 	}{
 		{&r.core, schema.GroupVersion{Version: "v1"}},
 		{&r.apps, schema.GroupVersion{Group: "apps", Version: "v1"}},
-		{&r.fluid, schema.GroupVersion{Group: dataset.Group, Version: dataset.Version}},
+		{&r.fluid, schema.GroupVersion{Group: kinds.Group, Version: kinds.Version}},
 	} {
 		var err error
 		if *c.client, err = store.Client(config, c.version, addLean); err != nil {
@@ -51,16 +52,16 @@ func (r *Reader) Find(ctx context.Context, ref dataset.Ref, _ bool) (*dataset.Ob
 	}
 	client, resource := r.fluid, ""
 	switch ref.Kind {
-	case dataset.ClaimKind:
+	case kinds.Claim:
 		client, resource = r.core, "persistentvolumeclaims"
-	case dataset.VolumeKind:
+	case kinds.Volume:
 		client, resource = r.core, "persistentvolumes"
-	case dataset.ProfileKind:
+	case kinds.Profile:
 		client, resource = r.core, "configmaps"
-	case dataset.DaemonSetKind:
+	case kinds.DaemonSet:
 		client, resource = r.apps, "daemonsets"
 	default:
-		resource = dataset.ResourceOf(ref.Kind)
+		resource = kinds.ResourceOf(ref.Kind)
 	}
 	get := client.Get().Resource(resource).Name(ref.Name)
 	if ref.Namespace != "" {

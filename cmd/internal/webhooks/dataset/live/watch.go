@@ -25,6 +25,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset"
+	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/kinds"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -38,7 +39,7 @@ const absentInterval = 5 * time.Second
 type Watcher struct {
 	reader   *Reader
 	index    *dataset.Index
-	follows  map[dataset.Kind]*follow
+	follows  map[kinds.Kind]*follow
 	logger   *slog.Logger
 	changed  chan struct{} // Datasets or settings have changed
 	sidecars atomic.Bool   // wanted by a profile of the settings
@@ -52,7 +53,7 @@ type Watcher struct {
 
 // follow watches one kind.
 type follow struct {
-	kind      dataset.Kind
+	kind      kinds.Kind
 	index     *dataset.Index
 	reflector *cache.Reflector
 	changed   func()
@@ -76,7 +77,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 		return nil, err
 	}
 	w := &Watcher{
-		reader: reader, index: dataset.NewIndex(), follows: map[dataset.Kind]*follow{}, logger: logger,
+		reader: reader, index: dataset.NewIndex(), follows: map[kinds.Kind]*follow{}, logger: logger,
 		loaded: func() {}, changed: make(chan struct{}, 1), profiles: map[dataset.Ref]*profileStore{}, wanted: make(chan struct{}, 1),
 	}
 	if w.core, err = store.Client(config, corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
@@ -87,7 +88,7 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 		return nil, fmt.Errorf("client for claims: %w", err)
 	}
 	resource := claims.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"})
-	w.follow(dataset.ClaimKind, &metav1.PartialObjectMetadata{}, &cache.ListWatch{
+	w.follow(kinds.Claim, &metav1.PartialObjectMetadata{}, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return resource.List(ctx, options)
 		},
@@ -95,8 +96,8 @@ func Watch(config *rest.Config, logger *slog.Logger) (*Watcher, error) {
 			return resource.Watch(ctx, options)
 		},
 	})
-	for _, kind := range dataset.FluidKinds() {
-		w.follow(kind, &lean{}, w.lister(dataset.ResourceOf(kind)))
+	for _, kind := range kinds.OfFluid() {
+		w.follow(kind, &lean{}, w.lister(kinds.ResourceOf(kind)))
 	}
 	return w, nil
 }
@@ -115,9 +116,9 @@ func (w *Watcher) lister(resource string) *cache.ListWatch {
 	}
 }
 
-func (w *Watcher) follow(kind dataset.Kind, expected runtime.Object, source *cache.ListWatch) {
+func (w *Watcher) follow(kind kinds.Kind, expected runtime.Object, source *cache.ListWatch) {
 	f := &follow{kind: kind, index: w.index, logger: w.logger, interval: absentInterval, changed: func() {}, loaded: func() { w.loaded() }}
-	if kind == dataset.DatasetKind {
+	if kind == kinds.Dataset {
 		f.changed = func() { tell(w.changed) }
 	}
 	f.reflector = store.Reflector("datasets: "+string(kind), store.Soon, f.patient(source), expected, f)
@@ -191,7 +192,7 @@ func (w *Watcher) Ready() error {
 
 func (w *Watcher) notReady() error {
 	var missing []string
-	for _, kind := range append([]dataset.Kind{dataset.ClaimKind}, dataset.FluidKinds()...) {
+	for _, kind := range append([]kinds.Kind{kinds.Claim}, kinds.OfFluid()...) {
 		if !w.follows[kind].ready.Load() {
 			missing = append(missing, string(kind))
 		}
@@ -200,11 +201,11 @@ func (w *Watcher) notReady() error {
 }
 
 // Len returns the number of known Datasets.
-func (w *Watcher) Len() int { return w.index.Count(dataset.DatasetKind) }
+func (w *Watcher) Len() int { return w.index.Count(kinds.Dataset) }
 
 // Find implements [Source].
 func (w *Watcher) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*dataset.Object, error) {
-	if ref.Kind == dataset.ProfileKind {
+	if ref.Kind == kinds.Profile {
 		return w.profile(ref)
 	}
 	if err := w.Ready(); err != nil {
@@ -224,7 +225,7 @@ func (w *Watcher) Find(ctx context.Context, ref dataset.Ref, fresh bool) (*datas
 func objectOf(obj any) (dataset.Ref, *dataset.Object, error) {
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata:
-		return dataset.Ref{Kind: dataset.ClaimKind, Namespace: o.Namespace, Name: o.Name}, &dataset.Object{Claim: dataset.ParseClaim(o.Name, o.Labels)}, nil
+		return dataset.Ref{Kind: kinds.Claim, Namespace: o.Namespace, Name: o.Name}, &dataset.Object{Claim: dataset.ParseClaim(o.Name, o.Labels)}, nil
 	case *lean:
 		if o.object == nil {
 			return o.ref, nil, fmt.Errorf("%s: %w", o.Kind, errNoName)

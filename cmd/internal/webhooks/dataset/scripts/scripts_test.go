@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+package scripts
 
 import (
 	"os"
@@ -18,7 +18,7 @@ func runScript(t *testing.T, text, mountinfo, sleep string, args ...string) (str
 	if err := os.WriteFile(file, []byte(mountinfo), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text = strings.NewReplacer("/proc/self/mountinfo", file, "-ge "+scriptsTriesMax, "-ge 2", "sleep 1", sleep).Replace(text)
+	text = strings.NewReplacer("/proc/self/mountinfo", file, "-ge "+maxTries, "-ge 2", "sleep 1", sleep).Replace(text)
 	out, err := exec.CommandContext(t.Context(), "sh", append([]string{"-euc", text, "script"}, args...)...).CombinedOutput()
 	return string(out), err
 }
@@ -44,10 +44,10 @@ func TestContainersWaitForWhatIsMountedAndNotForItsName(t *testing.T) {
 		"other folders":                        {other, "/mnt/0", "juicefs", false},
 		"one of two":                           {fuse, "/mnt/0:/mnt/1", "juicefs:juicefs", false},
 		"two":                                  {fuse + other, "/mnt/0:/mnt/00", "juicefs:juicefs", true},
-		"a folder with a blank":                {another, mountinfoEscapes.Replace("/my data"), "juicefs", true},
+		"a folder with a blank":                {another, Escapes.Replace("/my data"), "juicefs", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if out, err := runScript(t, appScriptText, c.mountinfo, ":", c.folders, c.kinds); (err == nil) != c.mounted {
+			if out, err := runScript(t, appText, c.mountinfo, ":", c.folders, c.kinds); (err == nil) != c.mounted {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
@@ -73,31 +73,9 @@ func TestASidecarWaitsForItsMountAndTheFolderInIt(t *testing.T) {
 		{"a folder below no mount", "", ":", "models", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if out, err := runScript(t, fuseScriptText, c.mountinfo, c.sleep, at, "juicefs", c.subPath); (err == nil) != c.ready {
+			if out, err := runScript(t, fuseText, c.mountinfo, c.sleep, at, "juicefs", c.subPath); (err == nil) != c.ready {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
-	}
-}
-
-func TestTheValuesOfFluidsChartStartTheServer(t *testing.T) {
-	for mode, want := range map[string]SidecarMode{"": PlainSidecar, "default": PlainSidecar, "legacy": PlainSidecar, "sidecar": PlainSidecar, "native-sidecar": NativeSidecar, "other": "other"} {
-		s := DefaultSettings()
-		s.FromEnvironment(func(key string) string {
-			if key == "FUSE_SIDECAR_INJECTION_MODE" {
-				return mode
-			}
-			return ""
-		})
-		if err := s.Validate(); s.SidecarMode != want || (err == nil) != (want != "other") {
-			t.Errorf("%q means %q, %v", mode, s.SidecarMode, err)
-		}
-	}
-	for _, mode := range []SidecarMode{"default", "legacy"} { // in the configuration file
-		s := DefaultSettings()
-		s.SidecarMode = mode
-		if err := s.Validate(); err != nil {
-			t.Errorf("sidecarMode %q: %v", mode, err)
-		}
 	}
 }

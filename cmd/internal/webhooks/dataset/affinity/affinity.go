@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+// Package affinity edits the node affinity of a pod: in go spec.affinity in its original bytes and what plugins want, out come
+// operations and the reason of each. It knows no datasets.
+package affinity
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -24,42 +27,40 @@ const (
 	affinityPath   = "/spec/affinity"
 )
 
-// affinity is the node affinity of a pod while plugins add to it.
-type affinity struct {
+// An Affinity is the node affinity of a pod while plugins add to it.
+type Affinity struct {
 	raw      jsontext.Value          // of spec.affinity, nil if absent
-	given    bool                    // the pod sets something about nodes
+	Given    bool                    // the pod sets something about nodes
 	selector []nodeterms.Requirement // from spec.nodeSelector
 
 	came     []nodeterms.Term // the original terms
 	required []nodeterms.Term
 	// rewritten is set once a term has been multiplied.
 	rewritten bool
-	// reasons are the reasons of added requirements, in order.
-	reasons []Reason
-	// all also has the reasons of requirements that already existed, if explain is set.
-	explain bool
-	all     []Reason
+	// Reasons are the reasons of added requirements, in order.
+	Reasons []Reason
+	// All also has the reasons of requirements that already existed, if Explain is set.
+	Explain bool
+	All     []Reason
 
 	hadPreferred []nodeterms.Term
-	preferred    []preferred // added
+	Preferred    []Preferred // added
 }
 
-// preferred is a term with a weight.
-type preferred struct {
-	weight      int
-	expressions []nodeterms.Requirement
-	reason      Reason
+// Preferred is a term with a weight.
+type Preferred struct {
+	Weight      int
+	Expressions []nodeterms.Requirement
+	Reason      Reason
 }
 
-func readAffinity(p *pod) *affinity {
-	a := &affinity{raw: p.affinity, given: len(p.nodeSelector) > 0 || len(p.affinity) > 0}
-	if !a.given {
+// Read returns the affinity of a pod with this spec.affinity, nil if absent, and node selector.
+func Read(raw jsontext.Value, selector []nodeterms.Requirement) *Affinity {
+	a := &Affinity{raw: raw, Given: len(selector) > 0 || len(raw) > 0, selector: selector}
+	if !a.Given {
 		return a
 	}
-	for _, e := range p.nodeSelector {
-		a.selector = append(a.selector, nodeterms.Requirement{Key: string(e.key), Operator: nodeterms.In, Values: []string{string(e.value)}})
-	}
-	node, _ := rawjson.Lookup(p.affinity, "nodeAffinity")
+	node, _ := rawjson.Lookup(raw, "nodeAffinity")
 	r := rawjson.NewReader(node)
 	r.Object(func(field []byte) {
 		switch string(field) {
@@ -85,19 +86,19 @@ func readAffinity(p *pod) *affinity {
 	return a
 }
 
-// require makes nodes meet one of the alternatives in addition to the pod's own terms.
+// Require makes nodes meet one of the alternatives in addition to the pod's own terms.
 // A term that already requires one stays unchanged. So does an empty term, which
-// matches no node and would otherwise match some. The error is a [refusal].
-func (a *affinity) require(wanted nodeterms.Alternatives, reason Reason) error {
-	if a.explain {
-		a.all = append(a.all, reason)
+// matches no node and would otherwise match some. The error refuses the pod.
+func (a *Affinity) Require(wanted nodeterms.Alternatives, reason Reason) error {
+	if a.Explain {
+		a.All = append(a.All, reason)
 	}
 	if len(a.required) == 0 {
 		for _, list := range wanted {
 			t := nodeterms.Term{Index: -1}
 			a.required = append(a.required, t.With(list))
 		}
-		a.reasons = append(a.reasons, reason)
+		a.Reasons = append(a.Reasons, reason)
 		return a.check(reason)
 	}
 	changed := false
@@ -117,12 +118,12 @@ func (a *affinity) require(wanted nodeterms.Alternatives, reason Reason) error {
 			out = append(out, next)
 		}
 		if len(out) > maxTerms {
-			return refusef("the required node affinity would have more than %d terms: mount fewer datasets, or require fewer localities of them", maxTerms)
+			return fmt.Errorf("the required node affinity would have more than %d terms: mount fewer datasets, or require fewer localities of them", maxTerms)
 		}
 	}
 	a.required = out
 	if changed {
-		a.reasons = append(a.reasons, reason)
+		a.Reasons = append(a.Reasons, reason)
 	}
 	return a.check(reason)
 }
@@ -137,7 +138,7 @@ func hasOne(t *nodeterms.Term, wanted nodeterms.Alternatives) bool {
 }
 
 // check refuses terms that no node can meet.
-func (a *affinity) check(reason Reason) error {
+func (a *Affinity) check(reason Reason) error {
 	about := ""
 	for i := range a.required {
 		t := &a.required[i]
@@ -152,21 +153,21 @@ func (a *affinity) check(reason Reason) error {
 	if about == "" {
 		return nil
 	}
-	return refusef("no node can meet what is required together, of the label %s, by the pod's own node selector and node affinity and by %s: "+
+	return fmt.Errorf("no node can meet what is required together, of the label %s, by the pod's own node selector and node affinity and by %s: "+
 		"mount datasets that are in the same place, or take one of the requirements back", about, reason.Source())
 }
 
-// prefer adds preferred terms that do not exist yet. Duplicates count twice, as for the
+// Prefer adds preferred terms that do not exist yet. Duplicates count twice, as for the
 // scheduler: as many wanted terms already exist as the pod came with. Existing terms
 // keep their weight, which their author chose.
-func (a *affinity) prefer(wanted []preferred) {
-	if a.explain {
+func (a *Affinity) Prefer(wanted []Preferred) {
+	if a.Explain {
 		for i := range wanted {
-			a.all = append(a.all, wanted[i].reason)
+			a.All = append(a.All, wanted[i].Reason)
 		}
 	}
 	if len(a.hadPreferred) == 0 {
-		a.preferred = append(a.preferred, wanted...)
+		a.Preferred = append(a.Preferred, wanted...)
 		return
 	}
 	taken := make([]bool, len(a.hadPreferred))
@@ -175,19 +176,19 @@ next:
 		w := &wanted[i]
 		for j := range a.hadPreferred {
 			had := &a.hadPreferred[j]
-			if !taken[j] && len(had.Fields) == 0 && len(had.Expressions) == len(w.expressions) && had.HasAll(w.expressions) {
+			if !taken[j] && len(had.Fields) == 0 && len(had.Expressions) == len(w.Expressions) && had.HasAll(w.Expressions) {
 				taken[j] = true
 				continue next
 			}
 		}
-		a.preferred = append(a.preferred, *w)
+		a.Preferred = append(a.Preferred, *w)
 	}
 }
 
-// speaksOf returns a key accepted by names that the pod's author uses in a node
+// SpeaksOf returns a key accepted by names that the pod's author uses in a node
 // selector or node affinity, except in exactly the requirements that would be added, or
 // "".
-func (a *affinity) speaksOf(names func(key string) bool, own []nodeterms.Requirement) string {
+func (a *Affinity) SpeaksOf(names func(key string) bool, own []nodeterms.Requirement) string {
 	foreign := func(list []nodeterms.Requirement) string {
 		for i := range list {
 			if !names(list[i].Key) {
@@ -221,9 +222,9 @@ func (a *affinity) speaksOf(names func(key string) bool, own []nodeterms.Require
 	return ""
 }
 
-// emit adds the operations, with their reasons as origins.
-func (a *affinity) emit(e *emit.Patch) {
-	if len(a.reasons) == 0 && len(a.preferred) == 0 {
+// Emit adds the operations, with their reasons as origins.
+func (a *Affinity) Emit(e *emit.Patch) {
+	if len(a.Reasons) == 0 && len(a.Preferred) == 0 {
 		return
 	}
 	if len(a.raw) == 0 || a.raw.Kind() == 'n' {
@@ -234,7 +235,7 @@ func (a *affinity) emit(e *emit.Patch) {
 	terms := []string{"nodeAffinity", requiredField, "nodeSelectorTerms"}
 	termsPath := affinityPath + jsonpatch.Pointer(terms...)
 	switch {
-	case len(a.reasons) == 0:
+	case len(a.Reasons) == 0:
 	case len(a.came) == 0:
 		for i := range a.required {
 			b.Append(terms, a.required[i].Encode())
@@ -260,36 +261,36 @@ func (a *affinity) emit(e *emit.Patch) {
 		}
 	}
 	list := []string{"nodeAffinity", preferredField}
-	for i, p := range a.preferred {
+	for i, p := range a.Preferred {
 		b.Append(list, p.appendJSON(nil))
 		if e.Explains() {
-			e.OriginAt(emit.Source(p.reason.Source()), affinityPath+jsonpatch.Pointer(list...), len(a.hadPreferred)+i)
+			e.OriginAt(emit.Source(p.Reason.Source()), affinityPath+jsonpatch.Pointer(list...), len(a.hadPreferred)+i)
 		}
 	}
 	e.Edit(b)
 }
 
-// emitWhole is [affinity.emit] for a pod without affinity.
-func (a *affinity) emitWhole(e *emit.Patch) {
-	out := append(make([]byte, 0, 128+192*(len(a.preferred)+len(a.required))), `{"nodeAffinity":{`...)
+// emitWhole is [Affinity.Emit] for a pod without affinity.
+func (a *Affinity) emitWhole(e *emit.Patch) {
+	out := append(make([]byte, 0, 128+192*(len(a.Preferred)+len(a.required))), `{"nodeAffinity":{`...)
 	if len(a.required) > 0 {
 		out = append(nodeterms.AppendTerms(append(out, `"`+requiredField+`":{"nodeSelectorTerms":`...), a.required...), '}')
 		for i := 0; e.Explains() && i < len(a.required); i++ {
 			a.tell(e, affinityPath+jsonpatch.Pointer("nodeAffinity", requiredField, "nodeSelectorTerms", strconv.Itoa(i)), a.required[i].Added)
 		}
 	}
-	if len(a.preferred) > 0 {
+	if len(a.Preferred) > 0 {
 		if len(a.required) > 0 {
 			out = append(out, ',')
 		}
 		out = append(out, `"`+preferredField+`":[`...)
-		for i := range a.preferred {
+		for i := range a.Preferred {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = a.preferred[i].appendJSON(out)
+			out = a.Preferred[i].appendJSON(out)
 			if e.Explains() {
-				e.OriginAt(emit.Source(a.preferred[i].reason.Source()), affinityPath+jsonpatch.Pointer("nodeAffinity", preferredField), i)
+				e.OriginAt(emit.Source(a.Preferred[i].Reason.Source()), affinityPath+jsonpatch.Pointer("nodeAffinity", preferredField), i)
 			}
 		}
 		out = append(out, ']')
@@ -298,18 +299,18 @@ func (a *affinity) emitWhole(e *emit.Patch) {
 }
 
 // appendJSON encodes a preferred term in the field order of the API type.
-func (p *preferred) appendJSON(out []byte) []byte {
-	out = strconv.AppendInt(append(out, `{"weight":`...), int64(p.weight), 10)
+func (p *Preferred) appendJSON(out []byte) []byte {
+	out = strconv.AppendInt(append(out, `{"weight":`...), int64(p.Weight), 10)
 	out = append(out, `,"preference":{"`+nodeterms.Expressions+`":`...)
-	return append(nodeterms.AppendRequirements(out, p.expressions), `}}`...)
+	return append(nodeterms.AppendRequirements(out, p.Expressions), `}}`...)
 }
 
 // tell reports the reasons of added requirements.
-func (a *affinity) tell(e *emit.Patch, path string, added []nodeterms.Requirement) {
+func (a *Affinity) tell(e *emit.Patch, path string, added []nodeterms.Requirement) {
 	if !e.Explains() {
 		return
 	}
-	for _, reason := range a.reasons {
+	for _, reason := range a.Reasons {
 		for i := range added {
 			if reason.asksFor(&added[i]) {
 				e.Origin(emit.Source(reason.Source()), path)

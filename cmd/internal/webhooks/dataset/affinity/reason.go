@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package dataset
+package affinity
 
 import (
 	"fmt"
@@ -20,16 +20,17 @@ type Reason struct {
 	// Why describes the wanted nodes. Key is the label that it mentions, if any.
 	Why, Key string
 
-	wanted nodeterms.Alternatives
-	one    []nodeterms.Requirement // if there are no alternatives
+	// Wanted are the requirements of which a node must meet one list, One the only list if there are no alternatives.
+	Wanted nodeterms.Alternatives
+	One    []nodeterms.Requirement
 }
 
 // lists returns the alternatives.
 func (r *Reason) lists() nodeterms.Alternatives {
-	if r.one != nil {
-		return nodeterms.Alternatives{r.one}
+	if r.One != nil {
+		return nodeterms.Alternatives{r.One}
 	}
-	return r.wanted
+	return r.Wanted
 }
 
 // Source returns the reason in one line, for messages.
