@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
+	"github.com/sallyport-io/sallyport/internal/store"
 )
 
 // A Bringer is a PodDefault or ClusterPodDefault that brings something to pods.
@@ -73,7 +74,7 @@ func Bringers(ctx context.Context, c *cluster.Cluster, namespace, kind, text str
 		marks[d.Plan.Mark()] = append(marks[d.Plan.Mark()], marking{b, d})
 	}
 	pods := workload.Kinds()[0].Path(namespace)
-	err = c.EachMetadata(ctx, pods, "status.phase!=Succeeded,status.phase!=Failed", func(pod *metav1.ObjectMeta) {
+	err = c.EachMetadata(ctx, pods, store.RunningPods, func(pod *metav1.ObjectMeta) {
 		for _, mark := range meta.Marks(pod.Annotations) {
 			for _, m := range marks[mark.Annotation] {
 				if b := m.Bringer; b.Namespace == "" || b.Namespace == pod.Namespace {

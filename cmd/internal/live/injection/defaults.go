@@ -73,15 +73,14 @@ var ErrNoPodDefaults = errors.New("the cluster has no PodDefaults: install their
 // or the labels of the namespace, it says so on notes.
 func Read(ctx context.Context, c *cluster.Cluster, namespace string, notes io.Writer) (*Defaults, error) {
 	out := &Defaults{namespace: namespace, Labels: labels.Set{corev1.LabelMetadataName: namespace}}
-	path := func(group, version, resource string) string { return "/apis/" + group + "/" + version + "/" + resource }
-	objects, err := c.List(ctx, path(kubeflowv1alpha1.GroupName, kubeflowv1alpha1.Version, "namespaces/"+namespace+"/"+kubeflowv1alpha1.PodDefaultResource))
+	objects, err := c.List(ctx, CollectionOf(false, namespace))
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, ErrNoPodDefaults
 	case err != nil:
 		return nil, fmt.Errorf("list PodDefaults of the namespace %s: %w", namespace, err)
 	}
-	more, hidden, err := c.ListIfAllowed(ctx, "ClusterPodDefaults", path(sallyportv1alpha1.GroupName, sallyportv1alpha1.Version, sallyportv1alpha1.ClusterPodDefaultResource), notes)
+	more, hidden, err := c.ListIfAllowed(ctx, "ClusterPodDefaults", CollectionOf(true, ""), notes)
 	if err != nil {
 		return nil, err
 	}

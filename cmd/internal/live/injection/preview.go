@@ -20,25 +20,6 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/workload"
 )
 
-// Kinds returns the kinds that can be previewed by name.
-func Kinds() []Kind { return kinds }
-
-// A Kind is that of PodDefaults or ClusterPodDefaults.
-type Kind struct {
-	// Words name the kind in arguments; the first is for messages.
-	Words []string
-	// Path is the path of the collection.
-	Path func(namespace string) string
-}
-
-// newVersion is the resourceVersion of an object that is not in the cluster yet.
-const newVersion = "new"
-
-var kinds = []Kind{
-	{[]string{"poddefault", "poddefaults"}, func(namespace string) string { return CollectionOf(false, namespace) }},
-	{[]string{"clusterpoddefault", "clusterpoddefaults"}, func(string) string { return CollectionOf(true, "") }},
-}
-
 // A Preview compares the pods of workloads before and after a change.
 type Preview struct {
 	*Simulator
@@ -176,20 +157,6 @@ func (p Preview) prepare(ctx context.Context, objects []*manifest.Object) ([]*De
 	return out, nil
 }
 
-// Named reads the object that arguments name as TYPE/NAME or TYPE NAME.
-func Named(ctx context.Context, c *cluster.Cluster, args []string) (*manifest.Object, error) {
-	word, name, err := cluster.ParseNamed(args)
-	if err != nil {
-		return nil, err
-	}
-	for _, kind := range kinds {
-		if slices.Contains(kind.Words, strings.ToLower(word)) {
-			return c.GetNamed(ctx, kind.Path(c.Namespace), kind.Words[0], name)
-		}
-	}
-	return nil, fmt.Errorf("type %q: choose poddefault or clusterpoddefault", word)
-}
-
 // inNamespace returns the object with a namespace.
 func inNamespace(o *manifest.Object, namespace string) (*manifest.Object, error) {
 	return o.EditMetadata(func(meta map[string]any) { meta["namespace"] = namespace })
@@ -199,10 +166,7 @@ func inNamespace(o *manifest.Object, namespace string) (*manifest.Object, error)
 // difference is irrelevant.
 func asVersion(ctx context.Context, c *cluster.Cluster, o *manifest.Object) (*manifest.Object, error) {
 	version := newVersion
-	for _, kind := range kinds {
-		if kind.Words[0] != strings.ToLower(o.Kind) {
-			continue
-		}
+	if kind := kindOf(o.Kind); kind != nil {
 		there, err := c.Get(ctx, kind.Path(o.Namespace)+"/"+o.Name)
 		switch {
 		case err == nil:

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/rollout"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
@@ -45,37 +44,6 @@ type Revised struct {
 	Revisions, Refused []*revision.Record
 	// DryRun sends changes to the API server, which does not store them.
 	DryRun bool
-}
-
-// revisedTypes are the names of the kinds as kubectl takes them.
-var revisedTypes = map[string]bool{
-	"poddefault": false, "poddefaults": false, "poddefaults.kubeflow.org": false,
-	"clusterpoddefault": true, "clusterpoddefaults": true, "clusterpoddefaults.sallyport.io": true,
-}
-
-// ParseRevised parses TYPE/NAME, or NAME for a PodDefault.
-func ParseRevised(text string) (name string, ofCluster bool, err error) {
-	kind, name, found := strings.Cut(text, "/")
-	if !found {
-		kind, name = "poddefault", text
-	}
-	ofCluster, known := revisedTypes[strings.ToLower(kind)]
-	if !known || name == "" || strings.Contains(name, "/") {
-		return "", false, fmt.Errorf("%q: expected poddefault/NAME or clusterpoddefault/NAME", text)
-	}
-	return name, ofCluster, nil
-}
-
-// CollectionOf returns the path of all objects of the kind: of PodDefaults those of the namespace, or of all
-// namespaces if it is empty.
-func CollectionOf(ofCluster bool, namespace string) string {
-	if ofCluster {
-		return "/apis/" + sallyportv1alpha1.GroupVersion.String() + "/" + sallyportv1alpha1.ClusterPodDefaultResource
-	}
-	if namespace == "" {
-		return "/apis/" + kubeflowv1alpha1.GroupVersion.String() + "/" + kubeflowv1alpha1.PodDefaultResource
-	}
-	return "/apis/" + kubeflowv1alpha1.GroupVersion.String() + "/namespaces/" + namespace + "/" + kubeflowv1alpha1.PodDefaultResource
 }
 
 // ReadRevised reads an object and its revisions.

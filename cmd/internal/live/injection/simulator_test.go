@@ -29,3 +29,21 @@ func TestFilesForAClusterMayBeAdmissionReviews(t *testing.T) {
 		t.Error("one without a request is accepted")
 	}
 }
+
+func TestKindsAreNamedAsForKubectl(t *testing.T) {
+	for word, want := range map[string]string{
+		"poddefault": "poddefault", "PodDefaults": "poddefault", "poddefaults.kubeflow.org": "poddefault",
+		"ClusterPodDefault": "clusterpoddefault", "clusterpoddefaults.sallyport.io": "clusterpoddefault", "pod": "",
+	} {
+		got := ""
+		if kind := kindOf(word); kind != nil {
+			got = kind.Words[0]
+		}
+		if got != want {
+			t.Errorf("%s is %q, want %q", word, got, want)
+		}
+		if _, ofCluster, err := ParseRevised(word + "/x"); (err == nil) != (want != "") || ofCluster != (want == "clusterpoddefault") {
+			t.Errorf("%s/x: of the cluster %t, %v", word, ofCluster, err)
+		}
+	}
+}

@@ -11,8 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection"
 	"github.com/sallyport-io/sallyport/internal/kube/cluster"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -31,11 +29,11 @@ type one struct {
 // reach furthest, up to a half; then PodDefaults, one of each namespace in turn, so that no
 // namespace fills it. The choice depends only on names.
 func sample(ctx context.Context, c *cluster.Cluster) (chosen []one, total int, err error) {
-	ours, err := list(ctx, c, "/apis/"+kubeflowv1alpha1.GroupVersion.String()+"/"+kubeflowv1alpha1.PodDefaultResource)
+	ours, err := list(ctx, c, injection.CollectionOf(false, ""))
 	if err != nil {
 		return nil, 0, fmt.Errorf("list PodDefaults: %w", err)
 	}
-	wide, err := list(ctx, c, "/apis/"+sallyportv1alpha1.GroupVersion.String()+"/"+sallyportv1alpha1.ClusterPodDefaultResource)
+	wide, err := list(ctx, c, injection.CollectionOf(true, ""))
 	if err != nil {
 		return nil, 0, fmt.Errorf("list ClusterPodDefaults: %w", err)
 	}
