@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/injection/exemptions"
@@ -64,6 +65,7 @@ type Defaults struct {
 	secrets   map[string]labels.Set // labels of Secrets by name, if a Default selects them
 	// clusterHidden is set if the user may not read ClusterPodDefaults.
 	clusterHidden bool
+	webhooks      []admission.Webhook // over the objects, once a pod has been sent to them
 }
 
 // ErrNoPodDefaults is returned for a cluster without the kind.

@@ -66,11 +66,13 @@ func (s *Simulator) keep(namespace string, known *Defaults) {
 
 // try sends a new object through the webhooks, if there are any.
 func (s *Simulator) try(ctx context.Context, object *manifest.Object, known *Defaults) (*review.Outcome, error) {
-	webhooks, err := s.Webhooks(known.Index())
-	if err != nil {
-		return nil, err
+	if known.webhooks == nil {
+		var err error
+		if known.webhooks, err = s.Webhooks(known.Index()); err != nil {
+			return nil, err
+		}
 	}
-	out, err := review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), webhooks)
+	out, err := review.Decide(ctx, review.Asker{Operation: admissionv1.Create, Namespace: known.namespace, User: user}.Ask(object, nil), known.webhooks)
 	if err != nil || out.Denied != nil || object.GVK() != workload.PodKind {
 		return out, err
 	}
