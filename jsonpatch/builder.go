@@ -92,7 +92,7 @@ func (b *Builder) AppendPatch(patch Patch) (Patch, error) {
 	if patch == nil {
 		patch = make(Patch, 0, 16)
 	}
-	e := emitter{reader: rawjson.NewReader(b.raw), path: append(make([]byte, 0, 128), b.path...), patch: patch}
+	e := emitter{reader: rawjson.NewReader(b.raw), path: append(make([]byte, 0, len(b.path)+16), b.path...), patch: patch}
 	kind := e.reader.Kind()
 	switch {
 	case b.part && kind == 0:

@@ -26,7 +26,7 @@ const itself = emit.Source("sallyport")
 // Response returns the answer to a pod without conflicts, with origins if explain is
 // set. It denies malformed pods, in which a list or map has another type.
 func (m *Merge) Response(explain bool) *admission.Response {
-	e := emitter{emit.New(explain, len(m.Applied)+len(m.entries)+12)}
+	e := emitter{emit.New(explain, len(m.Applied)+len(m.entries)+8)}
 	p := m.Pod
 	m.finish()
 	e.metadata(m)
