@@ -126,8 +126,11 @@ func TestExclusiveObjectsAreNeverAppliedTogether(t *testing.T) {
 }
 
 func TestAuthorsAreWarnedOfObjectsThatAddedLabelsSelectInTurn(t *testing.T) {
-	object := func(name, selects, adds string, allowExclude bool) *plan.Plan {
+	object := func(name, selects, adds string, allowExclude bool, team ...string) *plan.Plan {
 		cpd := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, only := range team {
+			cpd.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": only}}
+		}
 		cpd.Spec.Selector.MatchLabels, cpd.Spec.AllowExclude = map[string]string{selects: "true"}, allowExclude
 		if adds != "" {
 			cpd.Spec.Labels = map[string]string{adds: "true"}
@@ -145,6 +148,7 @@ func TestAuthorsAreWarnedOfObjectsThatAddedLabelsSelectInTurn(t *testing.T) {
 		"another label":          {first, object("x", "other", "", false)},
 		"an optional object":     {first, object("x", "audited", "", true)},
 		"labels of optional one": {object("x", "proxied", "audited", true), then},
+		"of other namespaces":    {object("audit", "proxied", "audited", false, "a"), object("further", "audited", "", false, "b")},
 	} {
 		if warnings := compare.SelectedInTurn(pair[0], pair[1]); len(warnings) > 0 {
 			t.Errorf("%s: %q", what, warnings)

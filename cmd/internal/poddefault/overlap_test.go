@@ -62,3 +62,21 @@ func TestOfPlansNamesThePlacesOfDisagreement(t *testing.T) {
 		})
 	}
 }
+
+func TestOverlapOfClusterPodDefaultsLooksAtNamespaces(t *testing.T) {
+	object := func(team, value string) string {
+		return `{metadata: {name: x}, spec: {selector: {}, namespaceSelector: {matchLabels: {team: ` + team + `}}, env: [{name: A, value: "` + value + `"}]}}`
+	}
+	compiled := func(text string) *plan.Plan { return plan.CompileCluster(parseClusterPodDefault(t, text)) }
+	a, b, c := compiled(object("a", "1")), compiled(object("b", "2")), compiled(object("a", "2"))
+	if got := compare.OfPlans(a, b); got != nil {
+		t.Errorf("of two teams: %v", got)
+	}
+	if got := compare.OfPlans(a, c); !cmp.Equal(got, []string{"env A"}) {
+		t.Errorf("of one team: %v", got)
+	}
+	own := plan.Compile(podtest.PodDefaults(t, []byte(`{metadata: {name: own}, spec: {selector: {}, env: [{name: A, value: "3"}]}}`))[0])
+	if got := compare.OfPlans(own, a); !cmp.Equal(got, []string{"env A"}) {
+		t.Errorf("of both kinds: %v", got)
+	}
+}

@@ -5,6 +5,7 @@ package compare
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -12,12 +13,18 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 )
 
-// Exclusive reports whether it is certain that no pod gets both objects: no labels
-// match both selectors, or a label added by one rules out the other. A label added by
+// Exclusive reports whether it is certain that no pod gets both objects: they are for
+// different namespaces, no labels match both selectors, or a label added by one rules out the other. A label added by
 // one may also select the other, if that does not allow exclusion. Labels added by other
 // objects are ignored.
 func Exclusive(a, b *plan.Plan) bool {
-	return unsatisfiable(demandsOf(a), demandsOf(b))
+	return apart(a, b) || unsatisfiable(demandsOf(a.Selector(), a), demandsOf(b.Selector(), b))
+}
+
+// apart reports whether no namespace has the labels that two ClusterPodDefaults select.
+func apart(a, b *plan.Plan) bool {
+	x, y := a.NamespaceSelector(), b.NamespaceSelector()
+	return x != nil && y != nil && unsatisfiable(demandsOf(x, nil), demandsOf(y, nil))
 }
 
 // unsatisfiable reports whether no labels match both. Labels are independent, so one
@@ -57,18 +64,19 @@ func (d demands) of(key string) *demand {
 	return &demand{}
 }
 
-// demandsOf returns the demands of an object's selector, and of the labels that it adds. A pod
-// with another value is denied, or the object is skipped, unless its policy keeps the label.
-func demandsOf(c *plan.Plan) demands {
+// demandsOf returns the demands of a selector, and of the labels that its object adds, if it is
+// for pods. A pod with another value is denied, or the object is skipped, unless its policy keeps
+// the label.
+func demandsOf(selector labels.Selector, c *plan.Plan) demands {
 	all := demands{}
-	byAdded := !c.AllowExclude()
+	byAdded := c != nil && !c.AllowExclude()
 	at := func(key string) *demand {
 		if all[key] == nil {
 			all[key] = &demand{byAdded: byAdded}
 		}
 		return all[key]
 	}
-	requirements, _ := c.Selector().Requirements()
+	requirements, _ := selector.Requirements()
 	for i := range requirements {
 		d, values := at(requirements[i].Key()), sets.New(requirements[i].ValuesUnsorted()...)
 		switch requirements[i].Operator() {
@@ -81,6 +89,9 @@ func demandsOf(c *plan.Plan) demands {
 		case selection.DoesNotExist:
 			d.refused = true
 		}
+	}
+	if c == nil {
+		return all
 	}
 	for _, e := range c.Labels {
 		d := at(e.Key)
@@ -127,6 +138,9 @@ func common(a, b sets.Set[string]) sets.Set[string] {
 // SelectedInTurn warns if a pod that one of two objects selects by an added label would be
 // denied, because the other is selected only by labels that the first adds: see [match.Match].
 func SelectedInTurn(a, b *plan.Plan) (warnings []string) {
+	if apart(a, b) {
+		return nil
+	}
 	for _, pair := range [][2]*plan.Plan{{a, b}, {b, a}} {
 		first, then := pair[0], pair[1]
 		if first.AllowExclude() || then.AllowExclude() || !first.Injects() || !then.Injects() || !first.AddsWhatSelects(then.Selector()) {

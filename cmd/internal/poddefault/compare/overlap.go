@@ -21,7 +21,7 @@ import (
 // OfPlans returns the places of a pod where two objects conflict if both select it, such as
 // "env HTTP_PROXY", sorted. There are none if no pod can have both, if they are alternatives
 // (spec.exclusiveGroup), or if one can never work. Priorities, policies and modes do not matter:
-// they only decide what a conflict leads to. It ignores namespaces.
+// they only decide what a conflict leads to.
 func OfPlans(a, b *plan.Plan) []string {
 	if a.Problem() != nil || b.Problem() != nil || a.Alternative(b) || Exclusive(a, b) {
 		return nil

@@ -4,6 +4,7 @@ package compare
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -38,12 +39,7 @@ func Disagreements(b *meta.Budget, c, other *plan.Plan) []string {
 			}
 		}
 	}
-	for i := range c.PodLists {
-		f := &c.PodLists[i]
-		places = append(places, differing(b, f.Kind, f.Items, f.Of(other))...)
-	}
-	for i := range c.ContainerLists {
-		f := &c.ContainerLists[i]
+	for _, f := range slices.Concat(c.PodLists, c.ContainerLists) {
 		places = append(places, differing(b, f.Kind, f.Items, f.Of(other))...)
 	}
 	for _, values := range [][2][]plan.FieldValue{{c.PodValues, other.PodValues}, {c.ContainerValues, other.ContainerValues}} {
