@@ -32,7 +32,6 @@ type Additions struct {
 	PodValues, ContainerValues []FieldValue
 	NodeTerms                  []jsontext.Value
 	Resources                  []Quantity
-	overwrites                 bool                             // a field overwrites without a policy
 	Clashes                    bool                             // see clashes.go
 	Template                   *kubeflowv1alpha1.PodDefaultSpec // to fill in for each pod
 }

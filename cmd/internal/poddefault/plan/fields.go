@@ -22,42 +22,24 @@ import (
 // Lists that are read only if a PodDefault adds to them. Keys are Kubernetes' own where
 // they exist (k8s.io/api/core/v1, patchMergeKey and listMapKey).
 var (
-	spreadKind = &ListKind{
-		Name: "topologySpreadConstraint", keyName: "topologyKey", key: spreadKey,
-		differences: exactly[corev1.TopologySpreadConstraint](dropNothing),
-	}
-	hostAliasKind = &ListKind{Name: "hostAlias", keyName: "ip", member: "ip", differences: Subset}
-	PortKind      = &ListKind{Name: "port", keyName: "containerPort", key: portKey, differences: portDifferences}
-	DeviceKind    = &ListKind{
-		Name: "volumeDevice", keyName: "devicePath", member: "devicePath",
-		differences: exactly[corev1.VolumeDevice](dropNothing),
-	}
-	ClaimKind = &ListKind{
-		Name: "resource claim", keyName: "name", member: "name",
-		differences: exactly[corev1.ResourceClaim](dropNothing),
-	}
-	PodClaimKind = &ListKind{
-		Name: "resource claim", keyName: "name", member: "name",
-		differences: exactly[corev1.PodResourceClaim](dropNothing),
-	}
-	GateKind          = &ListKind{Name: "schedulingGate", keyName: "name", member: "name", differences: never}
-	readinessGateKind = &ListKind{Name: "readinessGate", keyName: "conditionType", member: "conditionType", differences: never}
-	optionKind        = &ListKind{
-		Name: "dnsConfig option", keyName: "name", member: "name",
-		differences: exactly[corev1.PodDNSConfigOption](dropNothing),
-	}
-	NameserverKind = &ListKind{Name: "nameserver", keyName: "address", key: Text, differences: never}
-	SearchKind     = &ListKind{Name: "DNS search domain", keyName: "domain", key: Text, differences: never}
-	GroupKind      = &ListKind{Name: "supplementalGroup", keyName: "number", key: Text, differences: never}
-	SysctlKind     = &ListKind{
-		Name: "sysctl", keyName: "name", member: "name",
-		differences: exactly[corev1.Sysctl](dropNothing),
-	}
+	spreadKind        = &ListKind{Name: "topologySpreadConstraint", key: spreadKey, differences: exactly[corev1.TopologySpreadConstraint](dropNothing)}
+	hostAliasKind     = &ListKind{Name: "hostAlias", member: "ip", differences: Subset}
+	PortKind          = &ListKind{Name: "port", key: portKey, differences: portDifferences}
+	DeviceKind        = &ListKind{Name: "volumeDevice", member: "devicePath", differences: exactly[corev1.VolumeDevice](dropNothing)}
+	ClaimKind         = &ListKind{Name: "resource claim", member: "name", differences: exactly[corev1.ResourceClaim](dropNothing)}
+	PodClaimKind      = &ListKind{Name: "resource claim", member: "name", differences: exactly[corev1.PodResourceClaim](dropNothing)}
+	GateKind          = &ListKind{Name: "schedulingGate", member: "name", differences: never}
+	readinessGateKind = &ListKind{Name: "readinessGate", member: "conditionType", differences: never}
+	optionKind        = &ListKind{Name: "dnsConfig option", member: "name", differences: exactly[corev1.PodDNSConfigOption](dropNothing)}
+	NameserverKind    = &ListKind{Name: "nameserver", key: Text, differences: never}
+	SearchKind        = &ListKind{Name: "DNS search domain", key: Text, differences: never}
+	GroupKind         = &ListKind{Name: "supplementalGroup", key: Text, differences: never}
+	SysctlKind        = &ListKind{Name: "sysctl", member: "name", differences: exactly[corev1.Sysctl](dropNothing)}
 
 	// Affinity terms have no key: each is identified by its content.
-	preferredNodeKind    = &ListKind{Name: "preferred node affinity", keyName: "term", key: typed[corev1.PreferredSchedulingTerm], differences: never}
-	podTermKind          = &ListKind{Name: "pod affinity", keyName: "term", key: typed[corev1.PodAffinityTerm], differences: never}
-	preferredPodTermKind = &ListKind{Name: "preferred pod affinity", keyName: "term", key: typed[corev1.WeightedPodAffinityTerm], differences: never}
+	preferredNodeKind    = &ListKind{Name: "preferred node affinity", key: typed[corev1.PreferredSchedulingTerm], differences: never}
+	podTermKind          = &ListKind{Name: "pod affinity", key: typed[corev1.PodAffinityTerm], differences: never}
+	preferredPodTermKind = &ListKind{Name: "preferred pod affinity", key: typed[corev1.WeightedPodAffinityTerm], differences: never}
 )
 
 func dropNothing(map[string]any) {}
@@ -130,7 +112,6 @@ func (c compiler) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 			c.PodValues = append(c.PodValues, FieldValue{[]string{f.name}, value, f.rule})
 		}
 	}
-	c.overwrites = spec.ServiceAccountName != "" || spec.AutomountServiceAccountToken != nil
 	for _, e := range meta.Entries(spec.NodeSelector) {
 		c.PodValues = append(c.PodValues, FieldValue{[]string{"nodeSelector", e.Key}, meta.Quote(e.Value), plainRule})
 	}
@@ -238,8 +219,8 @@ const AutomountField = "automountServiceAccountToken"
 
 // The lists of capabilities.
 var (
-	CapabilityAddKind  = &ListKind{Name: "capability", keyName: "name", key: Text, differences: never}
-	CapabilityDropKind = &ListKind{Name: "dropped capability", keyName: "name", key: Text, differences: never}
+	CapabilityAddKind  = &ListKind{Name: "capability", key: Text, differences: never}
+	CapabilityDropKind = &ListKind{Name: "dropped capability", key: Text, differences: never}
 )
 
 func (c compiler) compileSecurity(pod *corev1.PodSecurityContext, container *corev1.SecurityContext) {

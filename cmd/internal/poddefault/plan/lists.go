@@ -17,8 +17,7 @@ import (
 // existing element satisfies a PodDefault. The keys are those by which Kubernetes
 // merges the lists (k8s.io/api/core/v1, patchMergeKey).
 type ListKind struct {
-	Name    string // of an element, for messages
-	keyName string
+	Name string // of an element, for messages
 	// The key is the text of this member, or the result of key.
 	member string
 	key    func(element jsontext.Value) []byte
@@ -28,34 +27,13 @@ type ListKind struct {
 
 // The lists that most PodDefaults add to.
 var (
-	EnvKind = &ListKind{
-		Name: "env", keyName: "name", member: "name",
-		differences: exactly[corev1.EnvVar](dropEnvDefaults),
-	}
-	EnvFromKind = &ListKind{
-		Name: "envFrom", keyName: "source", key: EnvFromKey,
-		differences: never, // equal keys mean equal elements
-	}
-	MountKind = &ListKind{
-		Name: "volumeMount", keyName: "mountPath", member: "mountPath",
-		differences: exactly[corev1.VolumeMount](dropMountDefaults),
-	}
-	VolumeKind = &ListKind{
-		Name: "volume", keyName: "name", member: "name",
-		differences: volumeDifferences,
-	}
-	TolerationKind = &ListKind{
-		Name: "toleration", keyName: "taint", key: tolerationKey,
-		differences: secondsDifference, // all other fields are in the key
-	}
-	PullSecretKind = &ListKind{
-		Name: "imagePullSecret", keyName: "name", member: "name",
-		differences: func(_, _ jsontext.Value) []string { return nil },
-	}
-	ContainerKind = &ListKind{
-		Name: "container", keyName: "name", member: "name",
-		differences: Subset,
-	}
+	EnvKind        = &ListKind{Name: "env", member: "name", differences: exactly[corev1.EnvVar](dropEnvDefaults)}
+	EnvFromKind    = &ListKind{Name: "envFrom", key: EnvFromKey, differences: never} // equal keys mean equal elements
+	MountKind      = &ListKind{Name: "volumeMount", member: "mountPath", differences: exactly[corev1.VolumeMount](dropMountDefaults)}
+	VolumeKind     = &ListKind{Name: "volume", member: "name", differences: volumeDifferences}
+	TolerationKind = &ListKind{Name: "toleration", key: tolerationKey, differences: secondsDifference} // all other fields are in the key
+	PullSecretKind = &ListKind{Name: "imagePullSecret", member: "name", differences: never}
+	ContainerKind  = &ListKind{Name: "container", member: "name", differences: Subset}
 )
 
 // keyOf returns the key of an element.
