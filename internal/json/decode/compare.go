@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -64,6 +65,8 @@ func (c *comparison) value(l *layout, v reflect.Value, restore bool) (same bool)
 		return c.entries(l, v, int(n), restore)
 	case layoutTexts:
 		return c.texts(v, int(n), restore)
+	case layoutQuantities:
+		return c.amounts(l, v, int(n), restore)
 	case layoutString:
 		text := c.text()
 		if same = text == v.String(); !same && restore {
@@ -269,6 +272,26 @@ func (c *comparison) texts(v reflect.Value, n int, restore bool) bool {
 		m = make(map[string]string, n)
 		for i := 0; i < len(texts); i += 2 {
 			m[texts[i]] = texts[i+1]
+		}
+		v.Set(reflect.ValueOf(m))
+	}
+	return same
+}
+
+// amounts is entries for corev1.ResourceList.
+func (c *comparison) amounts(l *layout, v reflect.Value, n int, restore bool) bool {
+	m, start := v.Interface().(corev1.ResourceList), c.position
+	same := m != nil && len(m) == n
+	for i := 0; same && i < n; i++ {
+		amount, ok := m[corev1.ResourceName(c.text())]
+		same = ok && c.self(l.elem, reflect.ValueOf(&amount).Elem(), false)
+	}
+	if !same && restore {
+		c.position, m = start, make(corev1.ResourceList, n)
+		for range n {
+			key, amount := c.text(), resource.Quantity{}
+			c.self(l.elem, reflect.ValueOf(&amount).Elem(), true)
+			m[corev1.ResourceName(key)] = amount
 		}
 		v.Set(reflect.ValueOf(m))
 	}

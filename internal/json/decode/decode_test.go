@@ -90,6 +90,8 @@ func FuzzDecode(f *testing.F) {
 		`{"metadata":{"name":"\ud83d\ude00\u0000\n"},"spec":{"priority":1.0}}`, `{"amount":1}`, `{"amount":-0.5}`,
 		`{"metadata":{"creationTimestamp":"2020-02-30T00:00:00Z"}}`, `{"metadata":{"creationTimestamp":5}}`,
 		`{"metadata":{"creationTimestamp":"2020-01-01t00:00:00.5+02:00","deletionTimestamp":"2020-01-01T00:00:00Z"}}`,
+		`{"spec":{"containers":[{"resources":{"limits":{"cpu":null,"\u006demory":"1Gi","x":1},"requests":{}}}]}}`,
+		`{"spec":{"containers":[{"resources":{"limits":{"cpu":true}}}]}}`, `{"spec":{"overhead":[]}}`, ` { "spec" : { "overhead" : { "cpu" : "5" } , "containers" : [ ] } } `,
 		`{"metadata":{"labels":{"a":null,"\u0062":"c\n","d":"e"},"annotations":{}}}`, `{"metadata":{"labels":{"a":1}}}`, `{"metadata":{"labels":[]}}`,
 	} {
 		f.Add([]byte(seed))

@@ -11,6 +11,9 @@ import (
 	"unsafe"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -44,19 +47,33 @@ type layoutField struct {
 type layoutKind uint8
 
 const (
-	layoutOther layoutKind = iota // for the general decoder
-	layoutStruct
-	layoutPointer
-	layoutList
+	layoutStruct layoutKind = iota
 	layoutMap
+	layoutTexts      // map[string]string
+	layoutQuantities // corev1.ResourceList
+	layoutList
 	layoutString
+	layoutTime // metav1.Time
+	layoutPointer
 	layoutInt
 	layoutBool
-	layoutSelf  // decodes itself
-	layoutTime  // metav1.Time
 	layoutPort  // intstr.IntOrString
-	layoutTexts // map[string]string
+	layoutOther // for the general decoder
+	layoutSelf  // decodes itself
 )
+
+// starts is how values of the kind start in JSON; 0 if that differs.
+func (k layoutKind) starts() jsontext.Kind {
+	switch {
+	case k <= layoutQuantities:
+		return '{'
+	case k == layoutList:
+		return '['
+	case k <= layoutTime:
+		return '"'
+	}
+	return 0
+}
 
 // newLayout returns nil for a type without a layout.
 func newLayout(typ reflect.Type) *layout {
@@ -74,7 +91,7 @@ func (ls layouts) of(typ reflect.Type) *layout {
 	if l, ok := ls[typ]; ok {
 		return l
 	}
-	l := &layout{typ: typ}
+	l := &layout{typ: typ, kind: layoutOther}
 	ls[typ] = l
 	switch typ { // common in objects, with a shorter path
 	case reflect.TypeFor[metav1.Time]():
@@ -82,6 +99,9 @@ func (ls layouts) of(typ reflect.Type) *layout {
 		return l
 	case reflect.TypeFor[map[string]string]():
 		l.kind = layoutTexts
+		return l
+	case reflect.TypeFor[corev1.ResourceList]():
+		l.kind, l.elem = layoutQuantities, ls.of(quantityType)
 		return l
 	case reflect.TypeFor[intstr.IntOrString]():
 		l.kind = layoutPort
@@ -93,6 +113,14 @@ func (ls layouts) of(typ reflect.Type) *layout {
 	case pointer.Implements(reflect.TypeFor[json.Unmarshaler]()):
 		if typ.Kind() == reflect.Struct {
 			l.kind = layoutSelf
+			switch typ {
+			case quantityType:
+				l.self = func(p unsafe.Pointer) json.Unmarshaler { return (*resource.Quantity)(p) }
+				return l
+			case fieldsType:
+				l.self = func(p unsafe.Pointer) json.Unmarshaler { return (*metav1.FieldsV1)(p) }
+				return l
+			}
 			l.self = func(p unsafe.Pointer) json.Unmarshaler {
 				return reflect.NewAt(typ, p).Interface().(json.Unmarshaler)
 			}

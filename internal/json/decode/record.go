@@ -99,6 +99,13 @@ func (m *Record) self(raw []byte, value json.Unmarshaler) {
 	}
 }
 
+// quantity records an entry of a map of quantities.
+func (m *Record) quantity(key string, raw []byte, amount resource.Quantity) {
+	if m != nil {
+		m.strings, m.raws, m.quantities = append(m.strings, key), append(m.raws, raw), append(m.quantities, amount)
+	}
+}
+
 // texts records an entry of a map of strings.
 func (m *Record) texts(key, value string) {
 	if m != nil {

@@ -107,6 +107,7 @@ type shapes struct {
 	NestedMap  map[string]nested               `json:"nestedMap"`
 	PointerMap map[corev1.ResourceName]*nested `json:"pointerMap"`
 	Amount     resource.Quantity               `json:"amount"`
+	Amounts    corev1.ResourceList             `json:"amounts"`
 	Bytes      []byte                          `json:"bytes"`
 	BytesMap   map[string][]byte               `json:"bytesMap"`
 	Message    json.RawMessage                 `json:"message"`
@@ -153,6 +154,7 @@ func filled() *shapes {
 		PortMap: map[string]intstr.IntOrString{"a": port}, NestedMap: map[string]nested{"a": {escaped}},
 		PointerMap: map[corev1.ResourceName]*nested{"a": {escaped}},
 		Amount:     resource.MustParse("123456789012345678901234567890"),
+		Amounts:    corev1.ResourceList{"a": resource.MustParse("123456789012345678901234567890"), "b": resource.MustParse("1")},
 		Bytes:      []byte(escaped), BytesMap: map[string][]byte{"a": []byte(escaped)}, Message: json.RawMessage(`"ab\"cd"`),
 		Extension: apiruntime.RawExtension{Raw: []byte(`{"a":"b"}`)}, Any: &apiextensionsv1.JSON{Raw: []byte(`{"a":"b"}`)},
 		Fields: &metav1.FieldsV1{Raw: []byte(`{"a":"b"}`)}, Own: reader{hidden: escaped}, Owns: []reader{{hidden: escaped}}, //nolint:staticcheck // the field itself is changed
@@ -183,6 +185,12 @@ func TestRecordSeesChangesWhateverTheMemoryDoes(t *testing.T) {
 		{"a struct in a map", func(s *shapes, text string) { s.NestedMap["a"] = nested{text} }},
 		{"a struct behind a pointer in a map", func(s *shapes, text string) { s.PointerMap["a"].Text = text }},
 		{"another struct in a map", func(s *shapes, text string) { s.PointerMap["a"] = &nested{text} }},
+		{"a quantity in a map", func(s *shapes, text string) { s.Amounts["b"] = resource.MustParse(strconv.Itoa(len(text) + 2)) }},
+		{"another map of quantities", func(s *shapes, text string) { s.Amounts = corev1.ResourceList{"b": resource.MustParse("1")} }},
+		{"a large quantity in place", func(s *shapes, text string) {
+			large := s.Amounts["a"]
+			large.AsDec().SetUnscaled(int64(len(text)))
+		}},
 		{"bytes", func(s *shapes, text string) { s.Bytes = []byte(text) }},
 		{"bytes in place", func(s *shapes, text string) { s.Bytes = append(s.Bytes[:0], text...) }},
 		{"bytes in a map", func(s *shapes, text string) { s.BytesMap["a"] = []byte(text) }},

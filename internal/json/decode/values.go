@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -17,7 +19,7 @@ import (
 
 // A reading decodes one object into memory that shares nothing with the input.
 type reading struct {
-	rawjson.Reader
+	rawjson.Steps
 	strings stringRoom
 	options jsonv2.Options
 	record  *Record // of what is read; may be nil
@@ -27,7 +29,7 @@ type reading struct {
 // read fills the memory at p, which must be a zero value of the layout's type. It fills
 // record unless that is nil.
 func (l *layout) read(raw []byte, p unsafe.Pointer, options jsonv2.Options, record *Record) bool {
-	r := reading{Reader: rawjson.NewReader(raw), options: options, record: record}
+	r := reading{Steps: rawjson.NewSteps(raw), options: options, record: record}
 	if r.Kind() != '{' {
 		return false
 	}
@@ -43,50 +45,39 @@ func (r *reading) fail() {
 // value reads the next value into the memory at p.
 func (r *reading) value(l *layout, p unsafe.Pointer) {
 	kind := r.Kind()
-	if l.kind == layoutSelf {
-		raw, value := r.Value(), l.self(p)
-		if value.UnmarshalJSON(raw) != nil {
-			r.fail()
-		}
-		r.record.self(raw, value)
-		return
-	}
-	if kind == 'n' && l.kind != layoutOther { // leaves the zero value
+	if kind == 'n' && l.kind < layoutOther { // leaves the zero value
 		r.record.null()
 		r.Skip()
 		return
 	}
+	if want := l.kind.starts(); want != 0 && kind != want {
+		r.fail()
+		return
+	}
 	switch l.kind {
+	case layoutString:
+		text := r.strings.copy(r.Text())
+		*(*string)(p) = text
+		r.record.text(text)
 	case layoutStruct:
 		r.members(l, p)
 	case layoutPointer:
-		elem := reflect.New(l.elem.typ)
-		*(*unsafe.Pointer)(p) = elem.UnsafePointer()
+		elem := reflect.New(l.elem.typ).UnsafePointer()
+		*(*unsafe.Pointer)(p) = elem
 		r.record.number(1)
-		r.value(l.elem, elem.UnsafePointer())
+		r.value(l.elem, elem)
 	case layoutList:
 		r.elements(l, p)
 	case layoutMap:
 		r.entries(l, p)
-	case layoutString:
-		if kind != '"' {
-			r.fail()
-			return
-		}
-		text := r.string()
-		*(*string)(p) = text
-		r.record.text(text)
 	case layoutInt:
 		r.integer(l, p)
 	case layoutTexts:
 		r.texts((*map[string]string)(p))
+	case layoutQuantities:
+		r.quantities((*corev1.ResourceList)(p))
 	case layoutTime:
-		if kind != '"' {
-			r.fail()
-			return
-		}
-		content, _ := r.String()
-		at, err := time.Parse(time.RFC3339, string(content))
+		at, err := time.Parse(time.RFC3339, string(r.Text()))
 		if err != nil {
 			r.fail()
 			return
@@ -94,19 +85,21 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 		r.record.number(at.Unix())
 		(*metav1.Time)(p).Time = at.Local()
 	case layoutPort:
-		r.port(reflect.NewAt(l.typ, p).Interface().(*intstr.IntOrString))
+		r.port((*intstr.IntOrString)(p))
 	case layoutBool:
-		switch kind {
-		case 't':
-			*(*bool)(p) = true
-		case 'f':
-			*(*bool)(p) = false
-		default:
+		if kind != 't' && kind != 'f' {
 			r.fail()
 			return
 		}
+		*(*bool)(p) = kind == 't'
 		r.record.number(int64(kind))
 		r.Skip()
+	case layoutSelf:
+		raw, value := r.Value(), l.self(p)
+		if value.UnmarshalJSON(raw) != nil {
+			r.fail()
+		}
+		r.record.self(raw, value)
 	default:
 		raw := r.Value()
 		r.record.raw(raw)
@@ -119,52 +112,45 @@ func (r *reading) value(l *layout, p unsafe.Pointer) {
 // members reads an object into a struct. Members usually come in field order, so each
 // search starts after the previous field.
 func (r *reading) members(l *layout, p unsafe.Pointer) {
-	if r.Kind() != '{' {
-		r.fail()
-		return
-	}
-	next := 0
-	head := r.record.head()
-	r.Object(func(name []byte) {
-		if i := l.field(name, next); i >= 0 {
-			next = i + 1
-			r.record.count(head)
-			r.record.number(int64(i))
-			r.value(l.fields[i].layout, unsafe.Add(p, l.fields[i].offset))
+	next, head := 0, r.record.head()
+	for name, ok := r.Name(); ok; name, ok = r.Name() {
+		i := l.field(name, next)
+		if i < 0 {
+			r.Skip()
+			continue
 		}
-	})
+		next = i + 1
+		r.record.count(head)
+		r.record.number(int64(i))
+		r.value(l.fields[i].layout, unsafe.Add(p, l.fields[i].offset))
+	}
 }
 
 func (r *reading) elements(l *layout, p unsafe.Pointer) {
-	if r.Kind() != '[' {
-		r.fail()
-		return
-	}
-	list := reflect.NewAt(l.typ, p).Elem()
-	head := r.record.head()
-	r.Array(func(i int) {
+	list, head := reflect.NewAt(l.typ, p).Elem(), r.record.head()
+	n, room := 0, 0
+	for ; r.Element(); n++ {
 		r.record.count(head)
-		if i == list.Cap() {
-			list.Grow(max(l.first, i))
+		if n == room {
+			list.SetLen(n)
+			list.Grow(max(l.first, n))
+			room = list.Cap()
+			list.SetLen(room)
 		}
-		list.SetLen(i + 1)
-		r.value(l.elem, unsafe.Add(list.UnsafePointer(), uintptr(i)*l.size))
-	})
-	if list.IsNil() {
+		r.value(l.elem, unsafe.Add(list.UnsafePointer(), uintptr(n)*l.size))
+	}
+	if n == 0 {
 		list.Set(reflect.MakeSlice(l.typ, 0, 0))
+	} else {
+		list.SetLen(n)
 	}
 }
 
 func (r *reading) entries(l *layout, p unsafe.Pointer) {
-	if r.Kind() != '{' {
-		r.fail()
-		return
-	}
-	into := reflect.MakeMap(l.typ)
+	into, head := reflect.MakeMap(l.typ), r.record.head()
 	reflect.NewAt(l.typ, p).Elem().Set(into)
 	key, elem := reflect.New(l.typ.Key()).Elem(), reflect.New(l.elem.typ).Elem() // the map copies both
-	head := r.record.head()
-	r.Object(func(name []byte) {
+	for name, ok := r.Name(); ok; name, ok = r.Name() {
 		text := r.strings.copy(name)
 		r.record.count(head)
 		r.record.text(text)
@@ -172,24 +158,19 @@ func (r *reading) entries(l *layout, p unsafe.Pointer) {
 		elem.SetZero()
 		r.value(l.elem, elem.Addr().UnsafePointer())
 		into.SetMapIndex(key, elem)
-	})
+	}
 }
 
 // texts is entries for map[string]string, the type of labels, annotations and much
 // else.
 func (r *reading) texts(p *map[string]string) {
-	if r.Kind() != '{' {
-		r.fail()
-		return
-	}
-	into := map[string]string{}
+	into, head := map[string]string{}, r.record.head()
 	*p = into
-	head := r.record.head()
-	r.Object(func(name []byte) {
+	for name, ok := r.Name(); ok; name, ok = r.Name() {
 		key, value := r.strings.copy(name), ""
 		switch r.Kind() {
 		case '"':
-			value = r.string()
+			value = r.strings.copy(r.Text())
 		case 'n':
 			r.Skip()
 		default:
@@ -199,13 +180,31 @@ func (r *reading) texts(p *map[string]string) {
 		into[key] = value
 		r.record.count(head)
 		r.record.texts(key, value)
-	})
+	}
+}
+
+// quantities is entries for the type of requests and limits.
+func (r *reading) quantities(p *corev1.ResourceList) {
+	into, head := corev1.ResourceList{}, r.record.head()
+	*p = into
+	for name, ok := r.Name(); ok; name, ok = r.Name() {
+		var amount resource.Quantity
+		key, raw := r.strings.copy(name), r.Value()
+		if amount.UnmarshalJSON(raw) != nil {
+			r.fail()
+			return
+		}
+		into[corev1.ResourceName(key)] = amount
+		r.record.count(head)
+		r.record.quantity(key, raw, amount)
+	}
 }
 
 func (r *reading) integer(l *layout, p unsafe.Pointer) {
-	n := r.number(l.typ.Bits())
+	bits := l.typ.Bits()
+	n := r.number(bits)
 	r.record.number(n)
-	switch l.typ.Bits() {
+	switch bits {
 	case 8:
 		*(*int8)(p) = int8(n)
 	case 16:
@@ -232,15 +231,9 @@ func (r *reading) number(bits int) int64 {
 
 func (r *reading) port(p *intstr.IntOrString) {
 	if r.Kind() == '"' {
-		*p = intstr.FromString(r.string())
+		*p = intstr.FromString(r.strings.copy(r.Text()))
 	} else {
 		*p = intstr.FromInt32(int32(r.number(32)))
 	}
 	r.record.port(*p)
-}
-
-// string reads the next value, a string.
-func (r *reading) string() string {
-	content, _ := r.String()
-	return r.strings.copy(content)
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rawjson
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Steps reads a trusted input step by step: it is a [Reader] without a function per member,
+// for callers that read most of what there is. A caller reads or skips each value.
+type Steps struct{ Reader }
+
+// NewSteps is [NewReader].
+func NewSteps(data []byte) Steps { return Steps{NewReader(data)} }
+
+// Name reads the next name of the object that is read, with the bracket or comma before it
+// and the colon after it, or reads the end of the object and returns false. The name is
+// valid as long as the input is.
+func (r *Steps) Name() ([]byte, bool) {
+	if !r.more('{', '}') {
+		return nil, false
+	}
+	text := r.Text()
+	if r.peekAt(r.pos) == ':' {
+		r.pos++
+	} else {
+		r.next()
+	}
+	return text, true
+}
+
+// Element reads the bracket or comma before the next element of the array that is read, or
+// the end of the array and returns false.
+func (r *Steps) Element() bool { return r.more('[', ']') }
+
+func (r *Steps) more(start, end byte) bool {
+	switch c := r.next(); {
+	case c == ',' || c == start && r.peek() != end:
+		return r.peek() != 0
+	case c == start:
+		r.pos++
+	}
+	return false
+}
+
+// Text is [Reader.String] where a string is next.
+func (r *Steps) Text() []byte {
+	r.peek()
+	start := r.pos
+	for i := start + 1; i+8 <= len(r.data); i += 8 {
+		if found := quotes(binary.LittleEndian.Uint64(r.data[i : i+8])); found != 0 {
+			if i += bits.TrailingZeros64(found) / 8; r.data[i] != '"' {
+				break
+			}
+			r.pos = i + 1
+			return r.data[start+1 : i]
+		}
+	}
+	end, escaped := quotedEnd(r.data, start)
+	r.pos = end
+	return unquote(r.data[start:end], escaped)
+}
