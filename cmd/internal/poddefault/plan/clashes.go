@@ -20,37 +20,23 @@ import (
 
 // mayClash reports whether the object has anything that these rules concern.
 func (a *Additions) mayClash() bool {
-	for _, lists := range [][]FieldList{a.PodLists, a.ContainerLists} {
-		for i := range lists {
-			if slices.Contains([]*ListKind{PortKind, DeviceKind, ClaimKind, NameserverKind, SearchKind, GateKind, CapabilityAddKind}, lists[i].Kind) {
-				return true
-			}
-		}
+	kinds := []*ListKind{
+		PortKind, DeviceKind, ClaimKind, NameserverKind, SearchKind, GateKind, CapabilityAddKind, CapabilityDropKind, SysctlKind, GroupKind,
 	}
-	ofPod := []string{"hostUsers", "shareProcessNamespace", "dnsPolicy"}
-	return slices.ContainsFunc(a.PodValues, func(f FieldValue) bool { return slices.Contains(ofPod, f.Tokens[0]) }) ||
-		slices.ContainsFunc(a.ContainerValues, func(f FieldValue) bool { return f.Tokens[0] == "securityContext" }) ||
+	ofPod := []string{"hostUsers", "shareProcessNamespace", "dnsPolicy", "securityContext", "terminationGracePeriodSeconds"}
+	ofContainer := []string{"securityContext", "lifecycle"}
+	listed := func(l FieldList) bool { return slices.Contains(kinds, l.Kind) }
+	among := func(fields []string) func(FieldValue) bool {
+		return func(f FieldValue) bool { return slices.Contains(fields, f.Tokens[0]) }
+	}
+	return len(a.Containers)+len(a.InitContainers) > 0 ||
+		slices.ContainsFunc(a.PodLists, listed) || slices.ContainsFunc(a.ContainerLists, listed) ||
+		slices.ContainsFunc(a.PodValues, among(ofPod)) || slices.ContainsFunc(a.ContainerValues, among(ofContainer)) ||
 		slices.ContainsFunc(a.Resources, func(q Quantity) bool { return Whole(q.Name) }) ||
-		slices.ContainsFunc(a.Containers, func(w Item) bool { return bytes.Contains(w.Value, []byte(`"ports"`)) }) || a.mayClashWithPod()
+		slices.ContainsFunc(a.VolumeMounts, func(w Item) bool { return bytes.Contains(w.Value, []byte(`"mountPropagation"`)) })
 }
 
 // Whole reports whether a resource's request must equal its limit.
 func Whole(name string) bool {
 	return meta.Extended(corev1.ResourceName(name)) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
-}
-
-// mayClashWithPod reports whether the object has anything that the rules about a pod's operating
-// system, privileges and figures concern.
-func (a *Additions) mayClashWithPod() bool {
-	ofPod := []string{"securityContext", "terminationGracePeriodSeconds"}
-	ofContainer := []string{"securityContext", "lifecycle"}
-	of := func(tokens []string) func(FieldValue) bool {
-		return func(f FieldValue) bool { return slices.Contains(tokens, f.Tokens[0]) }
-	}
-	lists := []*ListKind{SysctlKind, GroupKind, CapabilityAddKind, CapabilityDropKind}
-	of2 := func(l FieldList) bool { return slices.Contains(lists, l.Kind) }
-	propagates := func(w Item) bool { return bytes.Contains(w.Value, []byte(`"mountPropagation"`)) }
-	return len(a.Containers)+len(a.InitContainers) > 0 ||
-		slices.ContainsFunc(a.PodValues, of(ofPod)) || slices.ContainsFunc(a.ContainerValues, of(ofContainer)) ||
-		slices.ContainsFunc(a.PodLists, of2) || slices.ContainsFunc(a.ContainerLists, of2) || slices.ContainsFunc(a.VolumeMounts, propagates)
 }
