@@ -81,7 +81,7 @@ func (ad *adder) addField(t *podstate.Container, f *plan.FieldList) {
 	for i, w := range f.Items {
 		if other := withdraws(t, f, w); other != nil {
 			ad.resolveFixed(w.Origin, other.Origin, f.Kind.Name+" "+w.Key+" of container "+t.Name,
-				holder(other, "the pod")+opposes(f), nil)
+				holder(other.Origin, "the pod")+opposes(f), nil)
 			continue
 		}
 		ad.add(l, f.Items[i:i+1], f.ID, t)
@@ -134,7 +134,7 @@ func (ad *adder) addContainers(to, beside *podstate.List, wanted []plan.Item, id
 	for i, w := range wanted {
 		if other, _ := beside.Find(w.Key); other != nil {
 			ad.resolveFixed(w.Origin, other.Origin, "container "+w.Key, "it has the name of "+
-				holder(other, "one in "+strings.ReplaceAll(beside.Path()[1:], "/", "."))+"; choose another name", nil)
+				holder(other.Origin, "one in "+strings.ReplaceAll(beside.Path()[1:], "/", "."))+"; choose another name", nil)
 			continue
 		}
 		ad.add(to, wanted[i:i+1], id, nil)
@@ -218,6 +218,6 @@ func (ad *adder) addToleration(w plan.Item) {
 func (ad *adder) warnOfSlash(target *podstate.Container, mount plan.Item, twin string) {
 	if other, _ := target.VolumeMounts.Find(twin); other != nil {
 		ad.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
-			mount.Origin, mount.Key, target.Name, holder(other, "the pod"))
+			mount.Origin, mount.Key, target.Name, holder(other.Origin, "the pod"))
 	}
 }

@@ -34,7 +34,7 @@ func (ar *arbiter) resolve(c, opponent *plan.Plan, policy kubeflowv1alpha1.Confl
 	}
 	switch policy {
 	case kubeflowv1alpha1.ConflictKeepPod:
-		ar.warn("%s: %s: kept the value of %s", c, place, holderName(opponent))
+		ar.warn("%s: %s: kept the value of %s", c, place, holder(opponent, "the pod"))
 	case kubeflowv1alpha1.ConflictOverride:
 		if opponent != nil {
 			ar.warn("%s: %s: replaced by %s", opponent, place, c)

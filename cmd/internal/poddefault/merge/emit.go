@@ -105,21 +105,9 @@ func (e *emitter) holder(h *podstate.Holder) {
 		}
 	}
 	for _, l := range h.Lists {
-		length := l.Length()
-		for _, r := range l.Replaced {
-			if r.Origin == nil {
-				continue
-			}
-			index := strconv.Itoa(r.Index)
-			b.Set(json.RawMessage(r.Value), append(slices.Clone(l.Tokens), index)...)
-			e.Origin(r.Origin, h.Path, append(slices.Clone(l.Tokens), index)...)
-		}
-		values := make([]json.RawMessage, len(l.Added))
-		for i, added := range l.Added {
-			values[i] = json.RawMessage(added.Value)
-			e.Origin(added.Origin, h.Path, append(slices.Clone(l.Tokens), strconv.Itoa(length+i))...)
-		}
-		b.Append(l.Tokens, values...)
+		path := l.Path()
+		e.replace(b, &l.List, path, l.Tokens...)
+		e.appendAdded(b, &l.List, path, l.Tokens...)
 	}
 	if h.Terms != nil {
 		e.nodeTerms(b, h)
@@ -282,17 +270,19 @@ func (e *emitter) tolerations(l *podstate.List, seconds []setSeconds) {
 	e.Edit(b)
 }
 
-func (e *emitter) replace(b *jsonpatch.Builder, l *podstate.List, path string) {
+// replace emits replaced elements of the list at a path, which is below the builder's place.
+func (e *emitter) replace(b *jsonpatch.Builder, l *podstate.List, path string, below ...string) {
 	for _, r := range l.Replaced {
 		if r.Origin == nil {
 			continue
 		}
-		b.Set(json.RawMessage(r.Value), strconv.Itoa(r.Index))
+		b.Set(json.RawMessage(r.Value), append(slices.Clip(below), strconv.Itoa(r.Index))...)
 		e.OriginAt(r.Origin, path, r.Index)
 	}
 }
 
-func (e *emitter) appendAdded(b *jsonpatch.Builder, l *podstate.List, path string) {
+// appendAdded is [emitter.replace] for added elements.
+func (e *emitter) appendAdded(b *jsonpatch.Builder, l *podstate.List, path string, below ...string) {
 	if len(l.Added) == 0 {
 		return
 	}
@@ -302,5 +292,5 @@ func (e *emitter) appendAdded(b *jsonpatch.Builder, l *podstate.List, path strin
 		values[i] = json.RawMessage(added.Value)
 		e.OriginAt(added.Origin, path, length+i)
 	}
-	b.Append(nil, values...)
+	b.Append(below, values...)
 }

@@ -122,7 +122,7 @@ func (m *Merge) DenyFurther(s *match.Matcher, source match.Source, of match.Matc
 	for _, c := range more {
 		by := m.selecting(c)
 		m.conflict(conflict{object: c, opponent: by, way: "create the pod with the labels that select it"},
-			"%s is selected by labels that %s adds, which itself is selected only by added labels", c, holderName(by))
+			"%s is selected by labels that %s adds, which itself is selected only by added labels", c, holder(by, "the pod"))
 	}
 	return out, err
 }

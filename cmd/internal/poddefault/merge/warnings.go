@@ -40,19 +40,12 @@ func (w *warnings) Told() []string {
 	return append(w.texts, fmt.Sprintf("and %d more warnings about PodDefaults", w.omitted))
 }
 
-// holder names the PodDefault that added an element, or else pod.
-func holder(other *plan.Item, pod string) string {
-	if other.Origin != nil {
-		return other.Origin.String()
+// holder names the object that added something, or else pod.
+func holder(by *plan.Plan, pod string) string {
+	if by != nil {
+		return by.String()
 	}
 	return pod
-}
-
-func holderName(c *plan.Plan) string {
-	if c != nil {
-		return c.String()
-	}
-	return "the pod"
 }
 
 // another describes a conflicting single value.
