@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -43,4 +44,26 @@ func decodeItem(typ *decode.Type, raw []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("%s, at byte %d: %s", where, offset, problem)
 	}
 	return object.(runtime.Object), nil
+}
+
+// Limited lists and watches with functions, such as those of a client, what limit selects. Result gets the
+// error of each request, nil for one that was answered.
+func Limited[L runtime.Object](
+	list func(context.Context, metav1.ListOptions) (L, error), watches func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	limit func(*metav1.ListOptions), result func(context.Context, error),
+) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			limit(&options)
+			out, err := list(ctx, options)
+			result(ctx, err)
+			return out, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			limit(&options)
+			out, err := watches(ctx, options)
+			result(ctx, err)
+			return out, err
+		},
+	}
 }

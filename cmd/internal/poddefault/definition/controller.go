@@ -16,10 +16,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/internal/store"
 )
@@ -142,20 +140,11 @@ func (c *Controller) watch(own *apiextensionsv1.CustomResourceDefinition) *store
 		Keep: func(d *apiextensionsv1.CustomResourceDefinition) *served {
 			return &served{store.Identity{NamespacedName: types.NamespacedName{Name: d.Name}, UID: d.UID, ResourceVersion: d.ResourceVersion}, Missing(own, d)}
 		},
-		From: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.FieldSelector = only
-				list, err := c.Client.List(ctx, o)
-				if err != nil && ctx.Err() == nil { // it is retried with a back-off
-					c.log.Warn("definition cannot be watched (may this server list it? sallyport manifests --part rbac prints the permissions)", "definition", own.Name, "error", err)
-				}
-				return list, err
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.FieldSelector = only
-				return c.Client.Watch(ctx, o)
-			},
-		},
+		From: store.Limited(c.Client.List, c.Client.Watch, func(o *metav1.ListOptions) { o.FieldSelector = only }, func(ctx context.Context, err error) {
+			if err != nil && ctx.Err() == nil { // it is retried with a back-off
+				c.log.Warn("definition cannot be watched (may this server list it? sallyport manifests --part rbac prints the permissions)", "definition", own.Name, "error", err)
+			}
+		}),
 	}, c.log)
 }
 

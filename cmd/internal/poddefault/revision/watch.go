@@ -11,9 +11,7 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
@@ -73,20 +71,11 @@ func NewWatch(cluster *store.Factory, recorded bool, logger *slog.Logger, change
 // stableOnes selects stable revisions, and notes that the API server serves the kind.
 func (k *kind) stableOnes(from cache.ListerWatcher) cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(from)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = StableSelector
-			list, err := source.ListWithContext(ctx, options)
-			if err == nil {
-				k.served.Store(true)
-			}
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = StableSelector
-			return source.WatchWithContext(ctx, options)
-		},
-	}
+	return store.Limited(source.ListWithContext, source.WatchWithContext, func(o *metav1.ListOptions) { o.LabelSelector = StableSelector }, func(_ context.Context, err error) {
+		if err == nil {
+			k.served.Store(true)
+		}
+	})
 }
 
 // Run watches until the context ends.

@@ -15,11 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	metadataclient "k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
@@ -195,27 +192,14 @@ func watchSecrets(client metadataclient.Interface, selector string, w *Watcher, 
 				NamespacedName: types.NamespacedName{Namespace: from.Namespace, Name: from.Name}, UID: from.UID, ResourceVersion: from.ResourceVersion,
 			}, labels.Set(from.Labels)}
 		},
-		From: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = selector
-				list, err := s.client.List(ctx, options)
-				s.note(err)
-				return list, err
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = selector
-				events, err := s.client.Watch(ctx, options)
-				s.note(err)
-				return events, err
-			},
-		},
+		From: store.Limited(s.client.List, s.client.Watch, func(o *metav1.ListOptions) { o.LabelSelector = selector }, s.note),
 	}, w.logger)
 	s.Handle(store.Handler[*secret]{Changed: w.secretsChanged, Synced: s.decide})
 	return s
 }
 
 // note records whether the server may read Secrets.
-func (s *secretWatch) note(err error) {
+func (s *secretWatch) note(_ context.Context, err error) {
 	switch {
 	case err == nil:
 		s.denied.Store(nil)
