@@ -54,8 +54,8 @@ func PodDefault(c *Config) *PodDefaultSettings {
 type PodDefaultSources struct {
 	PodDefaults match.Source
 	Authors     author.Authorizer
-	Classes     author.Classes    // nil where there is no cluster to ask
-	Neighbours  author.Neighbours // nil without neighbours to notify
+	Classes     author.MissingClass // nil where there is no cluster to ask
+	Neighbours  author.Neighbours   // nil without neighbours to notify
 
 	counts  *counts.Counts // nil if metrics are not exposed
 	indexes *indexes       // nil: every index exists

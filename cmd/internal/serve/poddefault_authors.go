@@ -26,12 +26,12 @@ func authorsOf(config *rest.Config) (author.Authorizer, error) {
 }
 
 // classesOf asks the API server whether a class exists.
-func classesOf(config *rest.Config) (author.Classes, error) {
+func classesOf(config *rest.Config) (author.MissingClass, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return author.ClassesByGet(client), nil
+	return author.MissingByGet(client), nil
 }
 
 // classRights are to get any class by name: which one a PodDefault names is not known before.

@@ -5,6 +5,7 @@ package control
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
@@ -18,4 +19,16 @@ func Events(ctx context.Context, name string, client eventsclient.EventsV1Interf
 		log.WarnContext(ctx, "there will be no events", "error", err)
 	}
 	return broadcaster.NewRecorder(runtime.NewScheme(), name), broadcaster.Shutdown
+}
+
+// MaxMessage is the API server's limit for the bytes of an event's message.
+const MaxMessage = 1024
+
+// Cut shortens a longer message than that, at a character boundary.
+func Cut(text string) string {
+	const more = "…"
+	if len(text) <= MaxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:MaxMessage-len(more)], "") + more
 }

@@ -16,11 +16,8 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Classes are the classes of a cluster. Missing reports whether one does not exist; false if
-// that is not known.
-type Classes interface {
-	Missing(ctx context.Context, resource schema.GroupVersionResource, name string) bool
-}
+// MissingClass reports whether a class does not exist in a cluster; false if that is not known.
+type MissingClass func(ctx context.Context, resource schema.GroupVersionResource, name string) bool
 
 // Resources of classes that a spec can name.
 var (
@@ -33,7 +30,7 @@ const classTime = time.Second
 
 // WarnOfClasses lets a handler of [New] warn of classes that do not exist: the API server
 // refuses pods that name one. They may be created later, so it is not an error.
-func WarnOfClasses(handler admission.Handler, classes Classes) admission.Handler {
+func WarnOfClasses(handler admission.Handler, missing MissingClass) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		resp, err := handler.Handle(ctx, req)
 		if err != nil || !resp.Allowed {
@@ -52,7 +49,7 @@ func WarnOfClasses(handler admission.Handler, classes Classes) admission.Handler
 				continue
 			}
 			limited, cancel := context.WithTimeout(ctx, classTime)
-			if classes.Missing(limited, class.resource, class.name) {
+			if missing(limited, class.resource, class.name) {
 				resp.Warn("spec." + class.field + ": there is no " + class.kind + " of this name: until there is, the API server refuses pods that get it")
 			}
 			cancel()
@@ -77,13 +74,10 @@ func classesOf(raw []byte) classNames {
 	return object.Spec
 }
 
-// ClassesByGet asks the API server for the metadata of a class.
-func ClassesByGet(client metadata.Interface) Classes { return classesByGet{client} }
-
-type classesByGet struct{ client metadata.Interface }
-
-// Missing implements [Classes].
-func (c classesByGet) Missing(ctx context.Context, resource schema.GroupVersionResource, name string) bool {
-	_, err := c.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
-	return apierrors.IsNotFound(err)
+// MissingByGet asks the API server for the metadata of a class.
+func MissingByGet(client metadata.Interface) MissingClass {
+	return func(ctx context.Context, resource schema.GroupVersionResource, name string) bool {
+		_, err := client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}
 }

@@ -41,7 +41,7 @@ func TestAClassThatDoesNotExistIsWarnedOf(t *testing.T) {
 				return admission.Allowed(), nil
 			})
 			req := &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(c.object)}, OldObject: runtime.RawExtension{Raw: []byte(c.old)}}
-			resp, err := WarnOfClasses(allow, cluster).Handle(t.Context(), req)
+			resp, err := WarnOfClasses(allow, cluster.Missing).Handle(t.Context(), req)
 			if err != nil || !resp.Allowed {
 				t.Fatal(resp, err)
 			}
@@ -53,7 +53,7 @@ func TestAClassThatDoesNotExistIsWarnedOf(t *testing.T) {
 	denies := admission.HandlerFunc(func(context.Context, *admissionv1.AdmissionRequest) (*admission.Response, error) {
 		return admission.DeniedResponse("no"), nil
 	})
-	resp, err := WarnOfClasses(denies, cluster).Handle(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`{"spec":{"priorityClassName":"x"}}`)}})
+	resp, err := WarnOfClasses(denies, cluster.Missing).Handle(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: []byte(`{"spec":{"priorityClassName":"x"}}`)}})
 	if err != nil || resp.Allowed || len(resp.Warnings) > 0 {
 		t.Errorf("%+v, %v", resp, err)
 	}

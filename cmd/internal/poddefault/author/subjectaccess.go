@@ -10,21 +10,20 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
 
-// Reviewer creates SubjectAccessReviews. The client in
-// k8s.io/client-go/kubernetes/typed/authorization/v1 implements it.
-type Reviewer interface {
-	Create(ctx context.Context, review *authorizationv1.SubjectAccessReview, options metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error)
-}
-
 // BySubjectAccessReview asks the API server each time. It caches
 // nothing, so revoked rights stop counting at once.
-func BySubjectAccessReview(reviewer Reviewer) Authorizer { return reviews{reviewer} }
+func BySubjectAccessReview(client authorizationclient.SubjectAccessReviewInterface) Authorizer {
+	return reviews{client}
+}
 
-type reviews struct{ reviewer Reviewer }
+type reviews struct {
+	client authorizationclient.SubjectAccessReviewInterface
+}
 
 // May implements [Authorizer].
 func (r reviews) May(ctx context.Context, user *authenticationv1.UserInfo, access *authorizationv1.ResourceAttributes) (bool, string, error) {
@@ -32,7 +31,7 @@ func (r reviews) May(ctx context.Context, user *authenticationv1.UserInfo, acces
 	for key, values := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
 	}
-	review, err := r.reviewer.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	review, err := r.client.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra, ResourceAttributes: access,
 	}}, metav1.CreateOptions{})
 	if err != nil {

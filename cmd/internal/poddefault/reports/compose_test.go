@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 var start = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
@@ -120,11 +121,11 @@ func TestWhatIsThereIsNotWrittenAgain(t *testing.T) {
 func TestReportsAreBounded(t *testing.T) {
 	var add found
 	for i := range 5 * maxResults {
-		add.results = append(add.results, refusal(fmt.Sprint("web-", i), 1, strings.Repeat("é", maxMessage), start.Add(time.Duration(i)*time.Second)))
+		add.results = append(add.results, refusal(fmt.Sprint("web-", i), 1, strings.Repeat("é", control.MaxMessage), start.Add(time.Duration(i)*time.Second)))
 	}
 	var conflicts []openreports.ReportResult
 	for i := range maxConflicts + 5 {
-		conflicts = append(conflicts, conflictResult(compiled(fmt.Sprint("pd-", i), 1, "x"), &metav1.Condition{Message: strings.Repeat("é", maxMessage)}))
+		conflicts = append(conflicts, conflictResult(compiled(fmt.Sprint("pd-", i), 1, "x"), &metav1.Condition{Message: strings.Repeat("é", control.MaxMessage)}))
 	}
 	now := start.Add(time.Hour)
 	report := &openreports.Report{}

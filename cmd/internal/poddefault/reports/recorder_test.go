@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // refused records that a workload of a namespace is refused.
@@ -60,7 +61,7 @@ func TestFindingsInMemoryAreBounded(t *testing.T) {
 		}
 		got := r.take("team-a")
 		first := got.found().results[0]
-		if len(got.results) != maxResults || got.leftOut != 1000-maxResults || keyOf(&first).name != "web-999" || len(first.Description) > maxMessage {
+		if len(got.results) != maxResults || got.leftOut != 1000-maxResults || keyOf(&first).name != "web-999" || len(first.Description) > control.MaxMessage {
 			t.Errorf("%d results, %d left out, the first is %s with %d bytes", len(got.results), got.leftOut, keyOf(&first).name, len(first.Description))
 		}
 		for i := range maxResults {

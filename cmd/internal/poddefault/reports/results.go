@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // Values of the enums of the API.
@@ -56,18 +57,6 @@ const (
 	leftOutConflictsProperty = "leftOutConflicts"
 )
 
-// maxMessage limits the bytes of a message, as the API server does for events.
-const maxMessage = 1024
-
-// cut shortens a long message at a character boundary.
-func cut(text string) string {
-	const more = "…"
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage-len(more)], "") + more
-}
-
 // A key identifies a result in a report.
 type key struct{ policy, rule, kind, name string }
 
@@ -86,7 +75,7 @@ func timeOf(r *openreports.ReportResult) time.Time { return time.Unix(r.Timestam
 // findingResult is the result for a finding about a workload.
 func findingResult(namespace string, of meta.Workload, f *merge.Finding, now time.Time) openreports.ReportResult {
 	r := openreports.ReportResult{
-		Policy: f.Object.Decision(), Rule: auditRule, Category: category, Timestamp: timestamp(now), Description: cut(f.Text),
+		Policy: f.Object.Decision(), Rule: auditRule, Category: category, Timestamp: timestamp(now), Description: control.Cut(f.Text),
 		Subjects:   []corev1.ObjectReference{{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: namespace, Name: of.Name}},
 		Properties: map[string]string{dependsOnProperty: f.DependsOn()},
 	}
@@ -108,7 +97,7 @@ func conflictResult(c *plan.Plan, condition *metav1.Condition) openreports.Repor
 	is := c.Identity()
 	return openreports.ReportResult{
 		Policy: c.Decision(), Rule: conflictRule, Category: category, Result: warn, Severity: medium,
-		Timestamp: timestamp(condition.LastTransitionTime.Time), Description: cut(condition.Message),
+		Timestamp: timestamp(condition.LastTransitionTime.Time), Description: control.Cut(condition.Message),
 		Subjects: []corev1.ObjectReference{{
 			APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind,
 			Namespace: is.Namespace, Name: is.Name, UID: is.UID,

@@ -12,12 +12,12 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 const (
-	namedOthers   = 5    // objects named in a message
-	namedPaths    = 3    // places named for each
-	longest       = 1024 // bytes of a message; the API server's limit for events
+	namedOthers   = 5 // objects named in a message
+	namedPaths    = 3 // places named for each
 	namedProblems = 5
 )
 
@@ -33,7 +33,7 @@ func (r *reconciler) desired(o *node) []metav1.Condition {
 	conditions := []metav1.Condition{accepted(o.object, r.watcher.Unconnected(o.Plan), omitted), conflicting(o), uiSelectable(o.object)}
 	for i := range conditions {
 		conditions[i].ObservedGeneration = o.Generation()
-		conditions[i].Message = cut(conditions[i].Message)
+		conditions[i].Message = control.Cut(conditions[i].Message)
 	}
 	return append(conditions, readiness(o.status, conditions[0], o.Rolls(), o.Revision())...)
 }
@@ -89,7 +89,7 @@ func conflictText(n *node, others []*node, places map[*node][]string, more bool)
 	if more {
 		text += " at least"
 	}
-	return cut(text)
+	return control.Cut(text)
 }
 
 // listed joins the first texts and adds how many more there are.
@@ -98,15 +98,6 @@ func listed(texts []string, most int) string {
 		return strings.Join(texts[:most], "; ") + fmt.Sprintf("; and %d more", more)
 	}
 	return strings.Join(texts, "; ")
-}
-
-// cut shortens a long message at a character boundary.
-func cut(text string) string {
-	const more = "…"
-	if len(text) <= longest {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longest-len(more)], "") + more
 }
 
 // outdated reports whether the observed status differs from the desired one, ignoring

@@ -10,6 +10,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // Reasons of the condition Ready. Others are those of the condition that it follows.
@@ -41,7 +42,7 @@ func readyOf(
 	status *kubeflowv1alpha1.PodDefaultStatus, accepted metav1.Condition, rollout *kubeflowv1alpha1.Rollout, current string,
 ) (ready metav1.Condition, stalled bool) {
 	is := func(status metav1.ConditionStatus, reason, format string, args ...any) metav1.Condition {
-		return metav1.Condition{Status: status, Reason: reason, Message: cut(fmt.Sprintf(format, args...))}
+		return metav1.Condition{Status: status, Reason: reason, Message: control.Cut(fmt.Sprintf(format, args...))}
 	}
 	if accepted.Status != metav1.ConditionTrue || accepted.Reason == reasonNoRoom {
 		return is(metav1.ConditionFalse, accepted.Reason, "%s", accepted.Message), true

@@ -25,6 +25,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/compare"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
 // newTestReconciler has read everything and has a stopped clock.
@@ -458,7 +459,7 @@ func TestAMessageThatIsCutFitsIntoAnEvent(t *testing.T) {
 	for _, text := range []string{"a", "é", "…", "𝛼"} {
 		for n := most - 8; n <= most+8; n++ {
 			whole := strings.Repeat("x", n%4) + strings.Repeat(text, n/len(text))
-			message := cut(whole)
+			message := control.Cut(whole)
 			switch {
 			case len(message) > most:
 				t.Errorf("%d bytes of %q are cut to %d", len(whole), text, len(message))

@@ -269,7 +269,7 @@ func setHealth(next *kubeflowv1alpha1.PodDefaultStatus, condition metav1.Conditi
 	if is != nil && is.Status == condition.Status && is.Reason == condition.Reason {
 		return // another number of pods is not worth a write
 	}
-	condition.ObservedGeneration, condition.Message = generation, cut(condition.Message)
+	condition.ObservedGeneration, condition.Message = generation, control.Cut(condition.Message)
 	meta.SetStatusCondition(&next.Conditions, condition)
 }
 
