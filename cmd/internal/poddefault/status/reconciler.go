@@ -27,7 +27,9 @@ type reconciler struct {
 	writes   *control.Controller[key]
 	compares *control.Controller[struct{}] // of whatever is pending or changed
 	now      func() time.Time
-	pending  pending
+	// pending objects and namespaces have changed.
+	pending           pending[key]
+	pendingNamespaces pending[string]
 
 	mu          sync.Mutex
 	objects     map[key]*node
@@ -52,7 +54,6 @@ type turn struct {
 func newReconciler(c *Controller) *reconciler {
 	r := &reconciler{
 		Controller: c, now: time.Now,
-		pending: newPending(),
 		objects: map[key]*node{}, claimed: map[place][]claimant{}, namespaces: map[string]labels.Set{},
 		changed: map[key]struct{}{}, plans: map[key]*turn{},
 		told: rate.NewLimiter(eventsPerSecond, eventsBurst), counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
@@ -70,7 +71,7 @@ func (r *reconciler) follow(w *source.Watcher) (removes []func()) {
 	}
 	removes = []func(){
 		w.Namespaces.HandleNames(func(name types.NamespacedName) {
-			r.pending.addNamespace(name.Name)
+			r.pendingNamespaces.add(name.Name)
 			r.compares.Enqueue(struct{}{}, 0)
 		}),
 		w.HandleConnections(func(c *plan.Plan) { object(c.Identity().NamespacedName) }),
@@ -94,7 +95,7 @@ func (r *reconciler) recount(k key) {
 
 // observe processes the next change. It returns false if there is none.
 func (r *reconciler) observe() bool {
-	if name, ok := r.pending.nextNamespace(); ok {
+	if name, ok := r.pendingNamespaces.next(); ok {
 		var now labels.Set
 		if namespace := r.watcher.Namespaces.Get(types.NamespacedName{Name: name}); namespace != nil {
 			now = namespace.Labels
@@ -204,7 +205,7 @@ func (r *reconciler) dueCounts(p *turn) time.Duration {
 // due returns how long a status must wait.
 func (r *reconciler) due(p *turn, generation int64) time.Duration {
 	now := r.now()
-	if (len(r.changed) > 0 || r.pending.any()) && now.Sub(p.since) < r.pace.patience {
+	if (len(r.changed) > 0 || r.pending.any() || r.pendingNamespaces.any()) && now.Sub(p.since) < r.pace.patience {
 		return r.pace.quiet
 	}
 	if p.generation != generation || now.Sub(p.last) > r.pace.longest {
