@@ -104,7 +104,7 @@ func listed(texts []string, most int) string {
 // transition times. The revision of an object with a rollout is left to the roller.
 func (o *object) outdated(conditions []metav1.Condition) bool {
 	status := o.status
-	if status.ObservedGeneration != o.Generation() || !o.rolls && status.CurrentRevision != o.Revision() {
+	if status.ObservedGeneration != o.Generation() || o.Rolls() == nil && status.CurrentRevision != o.Revision() {
 		return true
 	}
 	if meta.FindStatusCondition(status.Conditions, kubeflowv1alpha1.ConditionStalled) != nil && meta.FindStatusCondition(conditions, kubeflowv1alpha1.ConditionStalled) == nil {

@@ -29,7 +29,7 @@ const (
 // health looks at the pods that carry the current revision and that the present step
 // includes. Pods of other revisions do not count, whatever their state, and neither do pods
 // that only say that they carry this one.
-func (r *roller) health(ctx context.Context, c *plan.Plan, spec *kubeflowv1alpha1.Rollout) (metav1.Condition, error) {
+func (r *roller) health(ctx context.Context, c *plan.Plan) (metav1.Condition, error) {
 	pods, first := census{}, ""
 	options := metav1.ListOptions{LabelSelector: c.Selector().String(), Limit: 500}
 	for {
@@ -61,7 +61,7 @@ func (r *roller) health(ctx context.Context, c *plan.Plan, spec *kubeflowv1alpha
 	switch {
 	case all == 0:
 		return metav1.Condition{Type: kubeflowv1alpha1.ConditionRolloutHealthy, Status: metav1.ConditionUnknown, Reason: reasonNoPods}, nil
-	case pods.tooMany(spec):
+	case pods.tooMany(c.Rolls()):
 		return unhealthy(reasonFailing, "%d of %d pods with revision %s (%d %%) fail, for example %s. Change or abort it: kubectl sallyport rollout abort",
 			failed, all, c.Revision(), percentOf(failed, all), first), nil
 	}

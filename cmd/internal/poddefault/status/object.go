@@ -33,7 +33,6 @@ type object struct {
 	claims   []claim // ordered by place
 	required []requirement
 	warnings []string
-	rolls    bool // it has spec.rollout
 }
 
 func newObject(c *plan.Plan) *object {
@@ -41,8 +40,7 @@ func newObject(c *plan.Plan) *object {
 	var spec kubeflowv1alpha1.PodDefaultSpec
 	if json.Unmarshal(c.Spec(), &spec) == nil {
 		_, o.warnings = validate.Spec(&spec, field.NewPath("spec"))
-		o.rolls = spec.Rollout != nil
-		o.warnings = append(o.warnings, deadIn(spec.Rollout, c.Revision())...)
+		o.warnings = append(o.warnings, deadIn(c.Rolls(), c.Revision())...)
 	}
 	return o.with(c)
 }

@@ -261,7 +261,7 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 	p.since = time.Time{}
 	next = n.status.DeepCopy()
 	next.Pods = r.counts(n)
-	if !n.rolls {
+	if n.Rolls() == nil {
 		next.CurrentRevision = n.Revision()
 	}
 	next.ObservedGeneration = n.Generation()

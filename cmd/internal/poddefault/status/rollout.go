@@ -4,9 +4,9 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +22,7 @@ import (
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/store/control"
 )
 
@@ -39,17 +40,13 @@ type roller struct {
 	told map[types.UID]string // resourceVersions of revisions that an event was about
 }
 
-// rolledSpec is the part of a spec that the roller reads.
-type rolledSpec struct {
-	RevisionHistoryLimit *int32                    `json:"revisionHistoryLimit"`
-	Rollout              *kubeflowv1alpha1.Rollout `json:"rollout"`
-}
-
-func (s *rolledSpec) limit() int {
-	if s.RevisionHistoryLimit == nil {
-		return defaultHistoryLimit
+// historyLimit returns the limit of revisions of an object, beside those in use.
+func historyLimit(c *plan.Plan) int {
+	limit, _ := rawjson.Lookup(c.Spec(), "revisionHistoryLimit")
+	if n, err := strconv.Atoi(string(limit)); err == nil {
+		return n
 	}
-	return int(*s.RevisionHistoryLimit)
+	return defaultHistoryLimit
 }
 
 func newRoller(c *Controller, recorder events.EventRecorder) *roller {
@@ -130,11 +127,7 @@ func (r *roller) roll(ctx context.Context, c *plan.Plan) (again time.Duration, e
 		next.Rollout = nil
 		return 0, r.show(ctx, c, next)
 	}
-	spec := &rolledSpec{}
-	if err := json.Unmarshal(c.Spec(), spec); err != nil { // encoded by this program
-		return 0, err
-	}
-	p, current, stable, err := r.record(ctx, c, spec.limit())
+	p, current, stable, err := r.record(ctx, c, historyLimit(c))
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +136,7 @@ func (r *roller) roll(ctx context.Context, c *plan.Plan) (again time.Duration, e
 		meta.RemoveStatusCondition(&next.Conditions, kubeflowv1alpha1.ConditionRolloutHealthy)
 		return 0, r.show(ctx, c, next)
 	}
-	state, again, err := r.advance(c, spec.Rollout, stable, next, func() (metav1.Condition, error) { return r.health(ctx, c, spec.Rollout) })
+	state, again, err := r.advance(c, stable, next, func() (metav1.Condition, error) { return r.health(ctx, c) })
 	if err != nil {
 		return 0, err
 	}
@@ -187,9 +180,9 @@ func (r *roller) show(ctx context.Context, c *plan.Plan, next *kubeflowv1alpha1.
 // advance computes the state of a rollout over a stable revision: nil if none is in progress,
 // or any more.
 func (r *roller) advance(
-	c *plan.Plan, spec *kubeflowv1alpha1.Rollout, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus,
-	health func() (metav1.Condition, error),
+	c *plan.Plan, stable *revision.Record, next *kubeflowv1alpha1.PodDefaultStatus, health func() (metav1.Condition, error),
 ) (state *sallyportv1alpha1.RevisionRollout, again time.Duration, err error) {
+	spec := c.Rolls()
 	if stable.Name == c.Revision() {
 		return nil, 0, nil
 	}

@@ -104,7 +104,7 @@ func TestStepsOfARollout(t *testing.T) {
 			o := revision.New(ownerReference(compiled), "team-a", first, 1)
 			o.Rollout = pd.state
 			next := compiled.Status().DeepCopy()
-			state, again, err := r.advance(compiled, pd.Spec.Rollout, revision.Prove(o), next, func() (metav1.Condition, error) { return c.health, nil })
+			state, again, err := r.advance(compiled, revision.Prove(o), next, func() (metav1.Condition, error) { return c.health, nil })
 			got := stableHash
 			if state == nil {
 				got, state = compiled.Revision(), &sallyportv1alpha1.RevisionRollout{Revision: compiled.Revision()}
