@@ -22,14 +22,11 @@ const (
 )
 
 // disagreements warns of other objects that conflict on pods which both select.
-func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionRequest, spec []byte) (warnings []string) {
+func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionRequest, spec *sallyportv1alpha1.ClusterPodDefaultSpec) (warnings []string) {
 	if h.neighbours == nil {
 		return nil
 	}
 	object := compile(req, spec)
-	if object == nil {
-		return nil
-	}
 	for i, other := range h.neighbours.Neighbours(req.Namespace) {
 		if i == maxCompared || len(warnings) >= maxTold || ctx.Err() != nil {
 			break
@@ -45,19 +42,15 @@ func (h *handler) disagreements(ctx context.Context, req *admissionv1.AdmissionR
 	return warnings
 }
 
-// compile compiles the object of a request. It returns nil if the object is unreadable.
-func compile(req *admissionv1.AdmissionRequest, spec []byte) *plan.Plan {
+// compile compiles the object of a request.
+func compile(req *admissionv1.AdmissionRequest, spec *sallyportv1alpha1.ClusterPodDefaultSpec) *plan.Plan {
 	meta := metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}
-	if schema.GroupVersionResource(req.Resource) == clusterPodDefaults {
-		object := &sallyportv1alpha1.ClusterPodDefault{ObjectMeta: meta}
-		if unmarshal(spec, &object.Spec) != nil {
-			return nil
-		}
-		return plan.CompileCluster(object)
+	if ofCluster(req) {
+		return plan.CompileCluster(&sallyportv1alpha1.ClusterPodDefault{ObjectMeta: meta, Spec: *spec})
 	}
-	object := &kubeflowv1alpha1.PodDefault{ObjectMeta: meta}
-	if unmarshal(spec, &object.Spec) != nil {
-		return nil
-	}
-	return plan.Compile(object)
+	return plan.Compile(&kubeflowv1alpha1.PodDefault{ObjectMeta: meta, Spec: spec.PodDefaultSpec})
+}
+
+func ofCluster(req *admissionv1.AdmissionRequest) bool {
+	return schema.GroupVersionResource(req.Resource) == clusterPodDefaults
 }

@@ -165,12 +165,14 @@ func (h *handler) enforce(ctx context.Context, req *admissionv1.AdmissionRequest
 // check answers according to the spec. Problems that the object already had are only
 // warnings. Otherwise objects older than this webhook could not be fixed step by step.
 func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, spec, old []byte, resp *admission.Response) *admission.Response {
-	errs, warnings, err := judge(req.Resource, spec)
+	decoded, err := decode(ofCluster(req), spec)
 	if err != nil {
 		return admission.BadRequest("%s: spec: %s", title(req), unreadable(err))
 	}
+	errs, warnings := judge(ofCluster(req), decoded, spec)
 	if req.Operation == admissionv1.Update {
-		if before, _, err := judge(req.Resource, old); err == nil {
+		if former, err := decode(ofCluster(req), old); err == nil {
+			before, _ := judge(ofCluster(req), former, old)
 			errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
 				known := slices.ContainsFunc(before, func(b *field.Error) bool { return b.Error() == e.Error() })
 				if known {
@@ -190,7 +192,7 @@ func (h *handler) check(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	}
 	resp.Warn(warnings...)
 	if len(errs) == 0 {
-		return resp.Warn(h.disagreements(ctx, req, spec)...)
+		return resp.Warn(h.disagreements(ctx, req, decoded)...)
 	}
 	denied := admission.StatusResponse(apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs).ErrStatus)
 	return denied.Warn(resp.Warnings...)

@@ -342,9 +342,9 @@ func FuzzJudge(f *testing.F) {
 	f.Add([]byte(`{"selector":{"matchLabels":{"a":"true"}},"env":[{"name":"A","value":"b"}]}`))
 	f.Add([]byte(`{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":null}}}`))
 	f.Fuzz(func(t *testing.T, spec []byte) {
-		for _, resource := range []schema.GroupVersionResource{podDefaults, clusterPodDefaults} {
-			errs, _, err := judge(metav1.GroupVersionResource(resource), spec)
-			again, _, errAgain := judge(metav1.GroupVersionResource(resource), spec)
+		for _, cluster := range []bool{false, true} {
+			errs, err := Refusals(cluster, spec)
+			again, errAgain := Refusals(cluster, spec)
 			if (err == nil) != (errAgain == nil) || fmt.Sprint(errs) != fmt.Sprint(again) {
 				t.Errorf("twice the same spec: %v %v and %v %v", errs, err, again, errAgain)
 			}
