@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"sync"
 	"time"
 
@@ -34,15 +33,6 @@ const writeTimeout = 15 * time.Second
 
 // digest identifies the content of an index.
 type digest [sha256.Size]byte
-
-func sum(texts iter.Seq[string]) (out digest) {
-	h := sha256.New()
-	for text := range texts {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(text), text)
-	}
-	h.Sum(out[:0])
-	return out
-}
 
 // stored is the observed state of an index.
 type stored struct {

@@ -3,7 +3,8 @@
 package backstop
 
 import (
-	"slices"
+	"crypto/sha256"
+	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,9 +74,8 @@ func (x *Index) Template(namespace string) *corev1.PodTemplate {
 
 // digestOf identifies an index by the parts that policies and users read. It also
 // returns the approximate size in bytes.
-func digestOf(template *corev1.PodTemplate) (digest, int) {
+func digestOf(template *corev1.PodTemplate) (out digest, size int) {
 	var text []string
-	size := 0
 	for _, c := range template.Template.Spec.Containers {
 		text = append(text, c.Name, strconv.Itoa(len(c.Args)))
 		text = append(text, c.Args...)
@@ -83,8 +83,11 @@ func digestOf(template *corev1.PodTemplate) (digest, int) {
 	for _, key := range []string{ObjectsAnnotation, OmittedAnnotation} {
 		text = append(text, template.Annotations[key])
 	}
+	h := sha256.New()
 	for _, t := range text {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(t), t)
 		size += len(t)
 	}
-	return sum(slices.Values(text)), size
+	h.Sum(out[:0])
+	return out, size
 }

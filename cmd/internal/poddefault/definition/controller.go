@@ -5,7 +5,6 @@ package definition
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -55,35 +54,19 @@ type Options struct {
 }
 
 // A Status describes what the served definitions lack. The zero value is ready to use.
-type Status struct {
-	mu      sync.Mutex
-	missing map[string]string // by definition
-}
+type Status struct{ missing sync.Map } // texts by definition
 
 // Detail returns the description; empty if nothing is missing, or known.
 func (s *Status) Detail() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(s.missing)) {
-		all = append(all, s.missing[name])
-	}
+	s.missing.Range(func(_, text any) bool {
+		if text != "" {
+			all = append(all, text.(string))
+		}
+		return true
+	})
+	slices.Sort(all) // they begin with the same words and the name
 	return strings.Join(all, "; ")
-}
-
-func (s *Status) set(name, text string) (changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.missing == nil {
-		s.missing = map[string]string{}
-	}
-	changed = s.missing[name] != text
-	if text == "" {
-		delete(s.missing, name)
-	} else {
-		s.missing[name] = text
-	}
-	return changed
 }
 
 // Controller compares definitions while it runs. See [New].
@@ -152,16 +135,17 @@ func (c *Controller) watch(own *apiextensionsv1.CustomResourceDefinition) *store
 func (c *Controller) show(changes []store.Change[*served]) {
 	for _, change := range changes {
 		name, text := change.Object().identity.Name, change.Now.text()
-		changed := c.Status.set(name, text)
+		c.Status.missing.Store(name, text)
 		if change.Now == nil {
 			c.missing.DeleteLabelValues(name)
 			continue
 		}
 		c.missing.WithLabelValues(name).Set(float64(len(change.Now.missing)))
 		switch log := c.log.With("definition", name); {
-		case changed && text != "":
+		case text == change.Before.text():
+		case text != "":
 			log.Error("objects lose fields when they are written", "why", text)
-		case changed:
+		default:
 			log.Info("the served definition has all fields of this version again")
 		}
 	}
