@@ -29,6 +29,8 @@ type CachedKind = cached.Kind
 //		func(k *sallyport.CachedKind) { k.Transform = cache.TransformStripManagedFields() },
 //	)
 //
+// What [WithManagerOptions] say of the kind in Cache.ByObject need not be said again.
+//
 // A cache always lags slightly behind, see "Reading other objects" in docs/webhooks.md.
 func WithCache(object client.Object, options ...func(*CachedKind)) Option {
 	return func(a *App) {

@@ -362,7 +362,7 @@ func firstByISBN(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-// Trimmed fields and objects outside a selector are not cached.
+// Trimmed fields and objects outside a selector are not cached, wherever that is said.
 func testCachedFields(t *testing.T, config *rest.Config) {
 	c := bookClient(t, config)
 	elsewhere := book("other", "1")
@@ -370,29 +370,39 @@ func testCachedFields(t *testing.T, config *rest.Config) {
 	if err := errors.Join(c.Create(t.Context(), book("first", "1")), c.Create(t.Context(), elsewhere)); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan sallyport.Environment, 1)
-	app, err := sallyport.New("keeper", sallyport.WithScheme(bookScheme()),
-		sallyport.WithCache(&Book{}, byISBN(), func(k *sallyport.CachedKind) {
-			k.Transform, k.Namespaces = cache.TransformStripManagedFields(), map[string]cache.Config{"default": {}}
-		}),
-		sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
-			read <- env
-			return sallyport.Component{Name: "shelf"}, nil
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings, probes := settingsAlone(t, app, config, io.Discard)
-	settings.LeaderElection.LeaderElect = false
-	run(t, app, settings)
-	awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
-	env := <-read
-	var list BookList
-	if err := env.Cache.List(t.Context(), &list, client.MatchingFields{"isbn": "1"}); err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Items) != 1 || list.Items[0].Name != "first" || list.Items[0].ManagedFields != nil {
-		t.Errorf("the books are %+v", list.Items)
+	kept := cache.ByObject{Transform: cache.TransformStripManagedFields(), Namespaces: map[string]cache.Config{"default": {}}}
+	for name, options := range map[string][]sallyport.Option{
+		"WithCache": {sallyport.WithCache(&Book{}, byISBN(), func(k *sallyport.CachedKind) { k.ByObject = kept })},
+		"ctrl.Options": {sallyport.WithCache(&Book{}, byISBN()), sallyport.WithManagerOptions(func(o *manager.Options) {
+			o.Cache = cache.Options{ByObject: map[client.Object]cache.ByObject{&Book{}: kept}}
+		})},
+		"other options of the whole cache": {sallyport.WithCache(&Book{}, byISBN(), func(k *sallyport.CachedKind) { k.ByObject = kept }), sallyport.WithManagerOptions(func(o *manager.Options) {
+			o.Cache = cache.Options{}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := make(chan sallyport.Environment, 1)
+			app, err := sallyport.New("keeper", append(options, sallyport.WithScheme(bookScheme()),
+				sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
+					read <- env
+					return sallyport.Component{Name: "shelf"}, nil
+				}))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settings, probes := settingsAlone(t, app, config, io.Discard)
+			settings.LeaderElection.LeaderElect = false
+			run(t, app, settings)
+			awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
+			env := <-read
+			var list BookList
+			if err := env.Cache.List(t.Context(), &list, client.MatchingFields{"isbn": "1"}); err != nil {
+				t.Fatal(err)
+			}
+			if len(list.Items) != 1 || list.Items[0].Name != "first" || list.Items[0].ManagedFields != nil {
+				t.Errorf("the books are %+v", list.Items)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -64,11 +65,40 @@ func NewFilling(scheme *runtime.Scheme, kinds []Kind, logger *slog.Logger, chang
 
 // Options are those of the manager's cache.
 func (f *Filling) Options() cache.Options {
-	options := cache.Options{ByObject: map[client.Object]cache.ByObject{}, NewInformer: f.newInformer}
-	for _, kind := range f.kinds {
-		options.ByObject[kind.Object] = kind.ByObject
-	}
+	options := cache.Options{}
+	_ = f.Complete(&options) // two of a kind need options that have one
 	return options
+}
+
+// Complete adds what is declared to options that the application may have replaced. What they
+// say of a declared kind holds, if its declaration says nothing.
+func (f *Filling) Complete(options *cache.Options) error {
+	if options.NewInformer == nil {
+		options.NewInformer = f.newInformer
+	}
+	all := maps.Clone(options.ByObject)
+	if all == nil {
+		all = map[client.Object]cache.ByObject{}
+	}
+	var errs []error
+	for _, kind := range f.kinds {
+		declared := !reflect.ValueOf(kind.ByObject).IsZero()
+		if _, ok := all[kind.Object]; !ok {
+			all[kind.Object] = kind.ByObject
+		}
+		for object, kept := range options.ByObject {
+			switch {
+			case object == kind.Object || f.kindOf(object) != kind:
+			case declared:
+				errs = append(errs, fmt.Errorf("WithManagerOptions: Cache.ByObject and WithCache both say what is kept of %s: say it once", describe(kind.gvk)))
+			default:
+				delete(all, kind.Object)
+				kind.ByObject = kept
+			}
+		}
+	}
+	options.ByObject = all
+	return errors.Join(errs...)
 }
 
 // NewCache is [cache.New] for kinds that the API server need not serve yet.

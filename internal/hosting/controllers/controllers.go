@@ -97,6 +97,11 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if options, err = changed(options, o.Changes); err != nil {
 		return nil, err
 	}
+	if made.Filling != nil {
+		if err := made.Filling.Complete(&options.Cache); err != nil {
+			return nil, err
+		}
+	}
 	made.Manager, err = manager.New(config, options)
 	if err != nil || made.Filling == nil {
 		return made, err
