@@ -29,6 +29,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/install"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 	"github.com/sallyport-io/sallyport/test/golden"
 )
 
@@ -171,7 +172,7 @@ type chartRole struct {
 func TestRightsInTheChartAreGenerated(t *testing.T) {
 	rights := chartRights{
 		Webhooks: map[string][]rbacv1.PolicyRule{}, Paths: map[string][]string{},
-		Registration: registration.PolicyRules("NAME"), Backstop: registration.BackstopPolicyRules("NAME"), Owner: registration.OwnerPolicyRules("NAME"), Events: registration.EventPolicyRules(),
+		Registration: rbac.PolicyRules("NAME"), Backstop: rbac.BackstopPolicyRules("NAME"), Owner: rbac.OwnerPolicyRules("NAME"), Events: rbac.EventPolicyRules(),
 	}
 	for _, name := range serve.Names() {
 		config := serve.Default()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/reports"
 	"github.com/sallyport-io/sallyport/cmd/internal/serve"
-	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 )
 
 // TestEachRightIsJustified compares the table in docs/security.md with the rules of the
@@ -34,9 +34,9 @@ func TestEachRightIsJustified(t *testing.T) {
 		serve.PodDefault(config).DataConnections = "connection"
 		add(config.Rights())
 	}
-	add(registration.PolicyRules("NAME"))
-	add(registration.BackstopPolicyRules("NAME"))
-	add(registration.OwnerPolicyRules("NAME"))
+	add(rbac.PolicyRules("NAME"))
+	add(rbac.BackstopPolicyRules("NAME"))
+	add(rbac.OwnerPolicyRules("NAME"))
 	add(reports.PolicyRules())
 
 	text, err := os.ReadFile("../../docs/security.md")

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 )
 
 // read reads the objects of a file, strictly.
@@ -130,7 +130,7 @@ func TestThePodsOfTheDeploymentTolerateWhatTheyAreToTakeAway(t *testing.T) {
 func TestTheRoleHasWhatTheWebhooksNeedAndNoMore(t *testing.T) {
 	for _, object := range read(t, filepath.Join("manifests", "in-cluster", "rbac.yaml")) {
 		if role, ok := object.(*rbacv1.ClusterRole); ok {
-			if diff := cmp.Diff(registration.PolicyRules("cloud-webhooks"), role.Rules); diff != "" {
+			if diff := cmp.Diff(rbac.PolicyRules("cloud-webhooks"), role.Rules); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/wedge"
 )
 
 // OwnPodsProblems returns the problems with the label of a server's own pods, KEY=VALUE. Empty
@@ -41,7 +42,7 @@ func excludeOwnPods(s *registration.Settings, w *admission.Webhook) {
 	}
 	labels := "(object == null ? oldObject : object).metadata.labels"
 	notOwn := admissionregistrationv1.MatchCondition{
-		Name: registration.OwnPodsCondition,
+		Name: wedge.OwnPodsCondition,
 		Expression: fmt.Sprintf("request.namespace != '%s' || !has(%s) || !('%s' in %s) || %s['%s'] != '%s'",
 			s.Service.Namespace, labels, key, labels, labels, key, value),
 	}

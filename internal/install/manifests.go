@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/cli"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 	"github.com/sallyport-io/sallyport/serving"
 )
 
@@ -61,7 +62,7 @@ func (m *Manifests) Objects() ([]runtime.Object, error) {
 		if m.chosen.Migrates { // the leader migrates, and records events about cluster-scoped objects
 			rights.ComponentsOf = m.Name
 			if m.Registration.Mode != registration.ModeAPI { // otherwise it has the permission already
-				rights.RulesIn = map[string][]rbacv1.PolicyRule{metav1.NamespaceDefault: registration.EventPolicyRules()}
+				rights.RulesIn = map[string][]rbacv1.PolicyRule{metav1.NamespaceDefault: rbac.EventPolicyRules()}
 			}
 		}
 		objects = append(objects, rights.Objects()...)

@@ -16,6 +16,7 @@ import (
 	"github.com/sallyport-io/sallyport/internal/certificate"
 	"github.com/sallyport-io/sallyport/internal/hosting"
 	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 )
 
 // Rights are the permissions of a server with the given settings, and its identity.
@@ -48,10 +49,10 @@ func (r Rights) Objects() []runtime.Object {
 	config := hosting.Config(&r.Registration)
 	rules := r.Rules
 	if r.Registration.Mode == registration.ModeAPI {
-		rules = append(rules[:len(rules):len(rules)], registration.PolicyRules(config.Name)...)
-		rules = append(rules, registration.ConversionPolicyRules(r.CRDs...)...)
+		rules = append(rules[:len(rules):len(rules)], rbac.PolicyRules(config.Name)...)
+		rules = append(rules, rbac.ConversionPolicyRules(r.CRDs...)...)
 		if owner := hosting.OwnerName(&r.Registration); owner != "" {
-			rules = append(rules, registration.OwnerPolicyRules(owner)...)
+			rules = append(rules, rbac.OwnerPolicyRules(owner)...)
 		}
 	}
 	var subjects []rbacv1.Subject
@@ -85,7 +86,7 @@ func (r Rights) Objects() []runtime.Object {
 		role(namespace, config.Name+"-webhooks", r.RulesIn[namespace])
 	}
 	if r.Registration.Mode == registration.ModeAPI {
-		role(metav1.NamespaceDefault, config.Name+"-events", registration.EventPolicyRules())
+		role(metav1.NamespaceDefault, config.Name+"-events", rbac.EventPolicyRules())
 	}
 	if namespace, secret, ok := hosting.AuthoritySecret(&r.Certificate, config.Endpoint); ok {
 		role(namespace, config.Name, authorityRules(secret, r.LeaderElection.LeaderElect))

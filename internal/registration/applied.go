@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
+	"github.com/sallyport-io/sallyport/internal/registration/ownership"
 )
 
 // client is the part of client-go's typed clients that is needed to manage an object.
@@ -53,7 +54,7 @@ type shared[Object metav1.Object, Apply any] struct {
 	empty     func() Apply // without webhooks
 	webhooks  func(Object) []liveWebhook
 	narrowing func(Object) []foreign.Webhook
-	selectors func(Apply) []selectorField
+	selectors func(Apply) []ownership.SelectorField
 	refuse    bool                             // terms of other managers
 	before    map[string]*metav1.LabelSelector // desired the last time
 }
@@ -106,7 +107,7 @@ func oneByName[List runtime.Object](
 
 // driftOf returns an error if an observed object is not as desired.
 func driftOf(what string, desired any, observed metav1.Object, manager string) error {
-	same, err := holds(desired, observed)
+	same, err := ownership.Holds(desired, observed)
 	if err == nil && !same {
 		err = fmt.Errorf("%s is not as desired; last changed by %s", what, lastManager(observed, manager))
 	}
@@ -180,10 +181,10 @@ func (a *applied[Object, List, Apply]) adopt(desired Apply, observed Object) (re
 	selectors := map[string]*metav1.LabelSelector{}
 	for _, w := range a.shared.webhooks(observed) {
 		for i, field := range selectorFields {
-			selectors[selectorField{webhook: w.name, field: field}.key()] = w.selectors[i]
+			selectors[ownership.SelectorField{Webhook: w.name, Field: field}.Key()] = w.selectors[i]
 		}
 	}
-	return adopt(a.manager, a.shared.selectors(desired), a.shared.before, observed, selectors)
+	return ownership.Adopt(a.manager, a.shared.selectors(desired), a.shared.before, observed, selectors)
 }
 
 func (a *applied[Object, List, Apply]) bundles(names map[string]bool, observed metav1.Object) [][]byte {
@@ -210,7 +211,7 @@ func (a *applied[Object, List, Apply]) reconcile(ctx context.Context, all desire
 		}
 		if a.shared != nil {
 			for _, s := range a.shared.selectors(desired) {
-				before[s.key()] = plain(*s.value)
+				before[s.Key()] = ownership.Plain(*s.Value)
 			}
 		}
 	}
@@ -277,7 +278,7 @@ func (a *applied[Object, List, Apply]) put(ctx context.Context, desired Apply) (
 			return fmt.Errorf("reading it before writing: %w", err)
 		default:
 			defer a.adopt(desired, observed)()
-			same, err := holds(desired, observed)
+			same, err := ownership.Holds(desired, observed)
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/registration/ownership"
 )
 
 // backstopSettle is how long to wait for API servers to enforce a new policy before the
@@ -68,7 +69,7 @@ func (k *Controller) watchBackstop(ctx context.Context) error {
 
 // configurationTarget is the target of the webhook configurations.
 func (k *Controller) configurationTarget(caBundle []byte) target {
-	webhooks, again := k.staging.next(time.Now(), k.options.Webhooks())
+	webhooks, again := k.staging.Next(time.Now(), k.options.Webhooks())
 	webhooks, inForceAt := k.advanceBackstop(webhooks)
 	configurations, err := Build(k.options.Config, webhooks, caBundle)
 	configurations = withRecords(configurations, webhooks)
@@ -212,7 +213,7 @@ func (k *Controller) asRegistered(w admission.Webhook) admission.Webhook {
 		if there.Name != w.Name {
 			continue
 		}
-		if implies(there.NamespaceSelector, w.NamespaceSelector) {
+		if ownership.Implies(there.NamespaceSelector, w.NamespaceSelector) {
 			w.NamespaceSelector = there.NamespaceSelector
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/internal/registration/ownership"
+	"github.com/sallyport-io/sallyport/internal/registration/wedge"
 )
 
 // The label of objects that Sallyport created and may delete.
@@ -92,16 +94,19 @@ type Configurations struct {
 // Build is deterministic. The error reports all problems of c and of the definitions.
 func Build(c Config, webhooks []admission.Webhook, caBundle []byte) (Configurations, error) {
 	errs := []error{c.Validate(), validateBundle(caBundle)}
-	names := map[string]bool{}
+	names, ownNamespace := map[string]bool{}, ""
+	if s := c.Endpoint.Service; s != nil {
+		ownNamespace = s.Namespace
+	}
 	for _, w := range webhooks {
 		errs = append(errs, w.Problems())
 		if names[w.Name] {
 			errs = append(errs, fmt.Errorf("webhook %q: duplicate name", w.Name))
 		}
 		names[w.Name] = true
-		for _, wedge := range wedges(w.Defaulted(), c) {
+		for _, problem := range wedge.Of(w.Defaulted(), ownNamespace) {
 			errs = append(errs, fmt.Errorf("webhook %q could block the whole cluster while its server is down: it fails closed, and %s; "+
-				"or set AllowWedge to the reason to permit it", w.Name, wedge))
+				"or set AllowWedge to the reason to permit it", w.Name, problem))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -166,8 +171,8 @@ func mutatingWebhook(e Endpoint, w admission.Webhook, caBundle []byte) *admissio
 		WithSideEffects(w.SideEffects).
 		WithReinvocationPolicy(w.ReinvocationPolicy).
 		WithAdmissionReviewVersions(w.ReviewVersions...)
-	out.NamespaceSelector = selector(w.NamespaceSelector)
-	out.ObjectSelector = selector(w.ObjectSelector)
+	out.NamespaceSelector = ownership.Selector(w.NamespaceSelector)
+	out.ObjectSelector = ownership.Selector(w.ObjectSelector)
 	return out
 }
 
@@ -182,8 +187,8 @@ func validatingWebhook(e Endpoint, w admission.Webhook, caBundle []byte) *admiss
 		WithTimeoutSeconds(w.TimeoutSeconds).
 		WithSideEffects(w.SideEffects).
 		WithAdmissionReviewVersions(w.ReviewVersions...)
-	out.NamespaceSelector = selector(w.NamespaceSelector)
-	out.ObjectSelector = selector(w.ObjectSelector)
+	out.NamespaceSelector = ownership.Selector(w.NamespaceSelector)
+	out.ObjectSelector = ownership.Selector(w.ObjectSelector)
 	return out
 }
 
@@ -205,19 +210,6 @@ func matchConditions(in []admissionregistrationv1.MatchCondition) []*admissionre
 	out := make([]*admissionregistrationac.MatchConditionApplyConfiguration, 0, len(in))
 	for _, m := range in {
 		out = append(out, admissionregistrationac.MatchCondition().WithName(m.Name).WithExpression(m.Expression))
-	}
-	return out
-}
-
-// selector preserves the difference between unset (left to others) and empty (owned, selects all).
-func selector(in *metav1.LabelSelector) *metav1ac.LabelSelectorApplyConfiguration {
-	if in == nil {
-		return nil
-	}
-	out := metav1ac.LabelSelector().WithMatchLabels(in.MatchLabels)
-	for _, e := range in.MatchExpressions {
-		out.WithMatchExpressions(metav1ac.LabelSelectorRequirement().
-			WithKey(e.Key).WithOperator(e.Operator).WithValues(e.Values...))
 	}
 	return out
 }

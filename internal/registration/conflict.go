@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sallyport-io/sallyport/internal/registration/pace"
 )
 
 // conflict tracks the reports about another client that keeps changing an object.
@@ -30,7 +32,7 @@ func (c *conflict) isNew(observed metav1.Object) bool {
 
 // due reports whether it is time for another event.
 func (c *conflict) due(now time.Time) bool {
-	if !c.told.IsZero() && now.Sub(c.told) < eventPause {
+	if !c.told.IsZero() && now.Sub(c.told) < pace.EventPause {
 		return false
 	}
 	c.told = now

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/sallyport-io/sallyport/internal/registration/pace"
 )
 
 // Controller reconciles webhook configurations and the conversion stanzas of
@@ -50,8 +52,8 @@ type Controller struct {
 	queue   workqueue.TypedDelayingInterface[*reconciler] // while it runs
 
 	configurations, conversions, policies *reconciler
-	staging                               staging  // of configurations
-	backstop                              backstop // of a webhook
+	staging                               pace.Staging // of configurations
+	backstop                              backstop     // of a webhook
 	foreign                               foreignTerms
 
 	watches sync.WaitGroup
@@ -64,7 +66,7 @@ func NewController(options Options) (*Controller, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("registration options: %w", err)
 	}
-	k := &Controller{options: options, limiter: rate.NewLimiter(writesPerSecond, writesBurst), notify: make(chan struct{}, 1)}
+	k := &Controller{options: options, limiter: rate.NewLimiter(pace.WritesPerSecond, pace.WritesBurst), notify: make(chan struct{}, 1)}
 	k.foreign.byKind, k.foreign.told = map[string]string{}, map[string]toldTerms{}
 	k.policies = newReconciler("the policy of the backstop and its binding", noCABundle, k.policyTarget)
 	k.configurations = newReconciler("webhook configurations", options.CABundle, k.configurationTarget)

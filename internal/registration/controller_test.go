@@ -29,6 +29,7 @@ import (
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/hosting/freeport"
 	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 	"github.com/sallyport-io/sallyport/sallyporttest"
 	"github.com/sallyport-io/sallyport/test/lab"
 )
@@ -318,7 +319,7 @@ func testRefused(t *testing.T, config *rest.Config) {
 
 func testRights(t *testing.T, config *rest.Config) {
 	admin := kubernetes.NewForConfigOrDie(config)
-	rules := append(registration.PolicyRules("rights"), registration.ConversionPolicyRules("cogs.conversion.example.com")...)
+	rules := append(rbac.PolicyRules("rights"), rbac.ConversionPolicyRules("cogs.conversion.example.com")...)
 	for _, rule := range rules {
 		if len(rule.ResourceNames) != 1 {
 			t.Errorf("rights on other objects too: %v", rule)

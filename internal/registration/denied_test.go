@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/sallyport-io/sallyport/admission"
-	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 )
 
 // testForbidden takes a controller's rights away and gives them back: it is refused as long as
@@ -62,7 +62,7 @@ func testForbidden(t *testing.T, config *rest.Config) {
 		t.Errorf("a follower writes nothing, and yet: %v", err)
 	}
 
-	rules := registration.PolicyRules("forbidden")
+	rules := rbac.PolicyRules("forbidden")
 	allow(rules)
 	k.eventually("registered with the rights", func() bool { k.controller.Notify(); return k.controller.Registered() == nil })
 	k.eventually("no longer refused", func() bool { return k.controller.Refused() == nil && k.controller.Forbidden() == nil })

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
+	"github.com/sallyport-io/sallyport/internal/registration/ownership"
 )
 
 // The time between two events about the same foreign terms, and about others. Events live an
@@ -148,17 +149,17 @@ func (d desired) record(kind string) string {
 
 // own replaces unset selectors by empty ones, which leaves no room for terms of others. The
 // func restores them.
-func own(desired []selectorField) (restore func()) {
-	var unset []selectorField
+func own(desired []ownership.SelectorField) (restore func()) {
+	var unset []ownership.SelectorField
 	for _, s := range desired {
-		if *s.value == nil {
-			*s.value = metav1ac.LabelSelector()
+		if *s.Value == nil {
+			*s.Value = metav1ac.LabelSelector()
 			unset = append(unset, s)
 		}
 	}
 	return func() {
 		for _, s := range unset {
-			*s.value = nil
+			*s.Value = nil
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
+	"github.com/sallyport-io/sallyport/internal/registration/ownership"
 )
 
 // liveWebhook holds what a Controller needs to know about a webhook in the cluster.
@@ -45,11 +46,11 @@ func mutatingObject(o Options, wait func(context.Context) error) removable {
 				return out
 			},
 			narrowing: foreign.Mutating, refuse: o.RefuseForeignTerms,
-			selectors: func(c *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration) []selectorField {
-				var out []selectorField
+			selectors: func(c *admissionregistrationac.MutatingWebhookConfigurationApplyConfiguration) []ownership.SelectorField {
+				var out []ownership.SelectorField
 				for i := range c.Webhooks {
 					w := &c.Webhooks[i]
-					out = append(out, selectorField{*w.Name, selectorFields[0], &w.NamespaceSelector}, selectorField{*w.Name, selectorFields[1], &w.ObjectSelector})
+					out = append(out, ownership.SelectorField{Webhook: *w.Name, Field: selectorFields[0], Value: &w.NamespaceSelector}, ownership.SelectorField{Webhook: *w.Name, Field: selectorFields[1], Value: &w.ObjectSelector})
 				}
 				return out
 			},
@@ -75,11 +76,11 @@ func validatingObject(o Options, wait func(context.Context) error) removable {
 				return out
 			},
 			narrowing: foreign.Validating, refuse: o.RefuseForeignTerms,
-			selectors: func(c *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration) []selectorField {
-				var out []selectorField
+			selectors: func(c *admissionregistrationac.ValidatingWebhookConfigurationApplyConfiguration) []ownership.SelectorField {
+				var out []ownership.SelectorField
 				for i := range c.Webhooks {
 					w := &c.Webhooks[i]
-					out = append(out, selectorField{*w.Name, selectorFields[0], &w.NamespaceSelector}, selectorField{*w.Name, selectorFields[1], &w.ObjectSelector})
+					out = append(out, ownership.SelectorField{Webhook: *w.Name, Field: selectorFields[0], Value: &w.NamespaceSelector}, ownership.SelectorField{Webhook: *w.Name, Field: selectorFields[1], Value: &w.ObjectSelector})
 				}
 				return out
 			},

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/sallyport-io/sallyport/internal/registration/pace"
 )
 
 const (
@@ -70,7 +72,7 @@ type object struct {
 	reconciler *reconciler
 	informer   cache.SharedIndexInformer
 	stop       func()
-	repair     repairs
+	repair     pace.Repairs
 	conflict   conflict
 	forbidden  conflict              // reports about missing rights
 	denied     atomic.Pointer[error] // why it could not be read the last time; nil if never

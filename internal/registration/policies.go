@@ -12,6 +12,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
+	"github.com/sallyport-io/sallyport/internal/registration/ownership"
 )
 
 // backstopOf returns the one webhook with a backstop, or nil. There cannot be two, because the
@@ -94,8 +95,8 @@ func (c Config) policy(w admission.Webhook) *admissionregistrationac.ValidatingA
 // parameter is written.
 func (c Config) binding(w admission.Webhook) *admissionregistrationac.ValidatingAdmissionPolicyBindingApplyConfiguration {
 	resources := admissionregistrationac.MatchResources().WithMatchPolicy(w.MatchPolicy)
-	resources.NamespaceSelector = selector(w.NamespaceSelector)
-	resources.ObjectSelector = selector(w.ObjectSelector)
+	resources.NamespaceSelector = ownership.Selector(w.NamespaceSelector)
+	resources.ObjectSelector = ownership.Selector(w.ObjectSelector)
 	return admissionregistrationac.ValidatingAdmissionPolicyBinding(c.Name).WithLabels(c.labels()).WithAnnotations(c.Annotations).
 		WithOwnerReferences(c.owners()...).
 		WithSpec(admissionregistrationac.ValidatingAdmissionPolicyBindingSpec().
@@ -113,8 +114,8 @@ func matchResources(w admission.Webhook) *admissionregistrationac.MatchResources
 		named.Scope = r.Scope
 		out.WithResourceRules(named)
 	}
-	out.NamespaceSelector = selector(w.NamespaceSelector)
-	out.ObjectSelector = selector(w.ObjectSelector)
+	out.NamespaceSelector = ownership.Selector(w.NamespaceSelector)
+	out.ObjectSelector = ownership.Selector(w.ObjectSelector)
 	return out
 }
 

@@ -13,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/sallyport-io/sallyport/internal/registration/pace"
 )
 
 // reconciler reconciles objects of the cluster with their desired state, and tracks its
@@ -53,7 +55,7 @@ type reconciler struct {
 
 func newReconciler(what string, caBundle func() ([]byte, error), target func([]byte) target) *reconciler {
 	return &reconciler{
-		what: what, caBundle: caBundle, target: target, backoff: failures(),
+		what: what, caBundle: caBundle, target: target, backoff: pace.Failures(),
 		watch: func(context.Context) error { return nil },
 	}
 }
@@ -90,7 +92,7 @@ func (r *reconciler) schedule(out result) time.Time {
 			r.retry = again
 		}
 	} else {
-		r.full, r.backoff = false, failures()
+		r.full, r.backoff = false, pace.Failures()
 	}
 	if !r.retry.IsZero() && r.retry.Before(r.recheck) {
 		return r.retry
@@ -142,7 +144,7 @@ func (k *Controller) reconcileObjects(ctx context.Context, r *reconciler, caBund
 			waiting = append(waiting, out.waiting)
 		}
 		if out.deferred {
-			total.add(result{again: o.repair.next()})
+			total.add(result{again: o.repair.Next()})
 		}
 	}
 	total.err = errors.Join(errs...)
@@ -174,7 +176,7 @@ func (k *Controller) reconcileObject(ctx context.Context, o *object, desired des
 		return outcome{waiting: o.unseen()}, nil
 	}
 	full := o.reconciler.full
-	out, err := o.reconcile(ctx, desired, observed, full, full || !time.Now().Before(o.repair.next()))
+	out, err := o.reconcile(ctx, desired, observed, full, full || !time.Now().Before(o.repair.Next()))
 	if out.called {
 		k.metrics.applied(o.kind(), err)
 	}
@@ -188,7 +190,7 @@ func (k *Controller) reconcileObject(ctx context.Context, o *object, desired des
 	log := k.options.Logger.With("kind", o.kind(), "name", o.name())
 	switch {
 	case out.changedBy != "":
-		o.repair.done(time.Now())
+		o.repair.Done(time.Now())
 		k.metrics.repairs.WithLabelValues(o.kind()).Inc()
 		log.Warn("repaired after another client changed it", "manager", out.changedBy)
 	case out.deferred:

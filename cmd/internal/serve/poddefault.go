@@ -23,6 +23,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/status"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/usage"
 	"github.com/sallyport-io/sallyport/internal/registration"
+	"github.com/sallyport-io/sallyport/internal/registration/rbac"
 )
 
 const podDefaultName = "poddefault"
@@ -148,7 +149,7 @@ func podDefaultBuiltin() Builtin {
 			if c.Registration.Mode != registration.ModeAPI {
 				return nil
 			}
-			return registration.BackstopPolicyRules(c.Registration.Name)
+			return rbac.BackstopPolicyRules(c.Registration.Name)
 		},
 		widen:       func(c *Config) { PodDefault(c).MaxExemption.Duration = 1 },
 		fixed:       []string{author.Name, author.ExemptName}, // they do not cover pods, so requests they no longer see would be admitted

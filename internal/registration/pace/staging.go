@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package pace
 
 import (
 	"time"
@@ -13,21 +13,21 @@ import (
 // within a second.
 const settleTime = 3 * time.Second
 
-// staging registers new mutating webhooks before new validating ones that may require their
+// Staging registers new mutating webhooks before new validating ones that may require their
 // changes, and removes validating webhooks before mutating ones. Otherwise a request in flight
 // could be denied for lacking a change that no webhook was asked to make.
 //
 // The first registration is not staged.
-type staging struct {
+type Staging struct {
 	begun   bool
 	current []admission.Webhook // the registered webhooks
 	gained  time.Time           // when a mutating webhook was added
 	lost    time.Time           // when a validating webhook was removed
 }
 
-// next returns the webhooks to register now on the way to the wanted ones, and when to call it
+// Next returns the webhooks to register now on the way to the wanted ones, and when to call it
 // again; zero time if nothing remains.
-func (s *staging) next(now time.Time, wanted []admission.Webhook) (registered []admission.Webhook, again time.Time) {
+func (s *Staging) Next(now time.Time, wanted []admission.Webhook) (registered []admission.Webhook, again time.Time) {
 	if !s.begun {
 		s.begun, s.current = true, wanted
 		return wanted, again

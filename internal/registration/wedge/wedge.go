@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+// Package wedge finds webhooks that could block a whole cluster.
+package wedge
 
 import (
 	"fmt"
@@ -51,12 +52,12 @@ var vital = []struct {
 	{"authorization.k8s.io", "subjectaccessreviews", nil},
 }
 
-// wedges lists how the webhook could block the whole cluster while its server is down, and
+// Of lists how the webhook, whose server has its pods in a namespace, if it is known, could block the whole cluster while its server is down, and
 // what to exclude. Such a webhook fails closed, and covers all resources, or vital ones
 // without an exclusion (Kubernetes' good practices for admission webhooks). Selectors are
 // evaluated by their terms; match conditions are trusted to exclude cluster-scoped
 // resources, which no namespace selector can.
-func wedges(w admission.Webhook, c Config) []string {
+func Of(w admission.Webhook, namespace string) []string {
 	if w.FailurePolicy == admissionregistrationv1.Ignore || w.AllowWedge != "" {
 		return nil
 	}
@@ -88,18 +89,18 @@ func wedges(w admission.Webhook, c Config) []string {
 			out = append(out, fmt.Sprintf("it covers %s: exclude those that the cluster needs with an object selector or match conditions", name))
 		}
 		var needed []string
-		for _, namespace := range v.namespaces {
-			if !selectors.ExcludesNamespace(w.NamespaceSelector, namespace) {
-				needed = append(needed, namespace)
+		for _, of := range v.namespaces {
+			if !selectors.ExcludesNamespace(w.NamespaceSelector, of) {
+				needed = append(needed, of)
 			}
 		}
 		if len(needed) > 0 {
 			out = append(out, fmt.Sprintf("it covers %s in %s: exclude these namespaces with a namespace selector, %s NotIn [%s]",
 				name, strings.Join(needed, " and "), corev1.LabelMetadataName, strings.Join(needed, " ")))
 		}
-		if s := c.Endpoint.Service; v.resource == "pods" && s != nil && !excludesOwnPods(w, s.Namespace) {
+		if v.resource == "pods" && namespace != "" && !excludesOwnPods(w, namespace) {
 			out = append(out, fmt.Sprintf("it covers the pods of its own server in %s, which could not restart: exclude the namespace, or the pods with an object selector",
-				s.Namespace))
+				namespace))
 		}
 	}
 	return out
@@ -117,6 +118,6 @@ func concerns(rule admissionregistrationv1.RuleWithOperations, group, resource s
 }
 
 func excludesOwnPods(w admission.Webhook, namespace string) bool {
-	return selectors.ExcludesNamespace(w.NamespaceSelector, namespace) || len(requirements(w.ObjectSelector)) > 0 ||
+	return selectors.ExcludesNamespace(w.NamespaceSelector, namespace) || len(selectors.Terms(w.ObjectSelector)) > 0 ||
 		slices.ContainsFunc(w.MatchConditions, func(m admissionregistrationv1.MatchCondition) bool { return m.Name == OwnPodsCondition })
 }

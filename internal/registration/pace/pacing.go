@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+// Package pace says when to write: how long to wait before an object that others change is repaired, or a write that failed
+// is repeated, and which webhooks are registered before others.
+package pace
 
 import (
 	"time"
@@ -14,29 +16,29 @@ const (
 	maxRepairPause   = 5 * time.Minute
 	firstErrorPause  = 500 * time.Millisecond
 	maxErrorPause    = time.Minute
-	writesPerSecond  = 2 // for whatever reason, after a burst of
-	writesBurst      = 20
-	eventPause       = 5 * time.Minute // between events about one object
+	WritesPerSecond  = 2 // for whatever reason, after a burst of
+	WritesBurst      = 20
+	EventPause       = 5 * time.Minute // between events about one object
 )
 
-// repairs backs off the repair of objects that other clients change. The first repair is
+// Repairs backs off the repair of objects that other clients change. The first repair is
 // immediate; if another client keeps changing the object, each further repair waits twice
 // as long.
-type repairs struct {
+type Repairs struct {
 	pause time.Duration
 	last  time.Time
 }
 
-// next is the earliest time of the next repair.
-func (r *repairs) next() time.Time {
+// Next is the earliest time of the next repair.
+func (r *Repairs) Next() time.Time {
 	if r.last.IsZero() {
 		return time.Time{}
 	}
 	return r.last.Add(r.pause)
 }
 
-// done records a repair. No repair for four backoffs, at least a minute, resets the backoff.
-func (r *repairs) done(now time.Time) {
+// Done records a repair. No repair for four backoffs, at least a minute, resets the backoff.
+func (r *Repairs) Done(now time.Time) {
 	if r.last.IsZero() || now.Sub(r.last) > max(4*r.pause, time.Minute) {
 		r.pause = firstRepairPause
 	} else {
@@ -45,7 +47,7 @@ func (r *repairs) done(now time.Time) {
 	r.last = now
 }
 
-// failures backs off retries after errors exponentially, with jitter.
-func failures() wait.Backoff {
+// Failures backs off retries after errors exponentially, with jitter.
+func Failures() wait.Backoff {
 	return wait.Backoff{Duration: firstErrorPause, Factor: 2, Jitter: 0.2, Cap: maxErrorPause, Steps: 1 << 16}
 }

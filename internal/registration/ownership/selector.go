@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+// Package ownership says what of an object that several clients apply is ours, and whether it is as we want it: fields by
+// metadata.managedFields, and label selectors by their terms.
+package ownership
 
 import (
 	"slices"
@@ -37,9 +39,9 @@ func normal(e metav1.LabelSelectorRequirement) requirement {
 	return requirement{e.Key, e.Operator, slices.Compact(values)}
 }
 
-// implies reports whether ours selects everything that observed selects, as far as comparing
+// Implies reports whether ours selects everything that observed selects, as far as comparing
 // terms shows: observed contains each of our terms, or a stricter one.
-func implies(observed, ours *metav1.LabelSelector) bool {
+func Implies(observed, ours *metav1.LabelSelector) bool {
 	terms := requirements(observed)
 	for _, r := range requirements(ours) {
 		if !r.impliedBy(terms) {
@@ -108,14 +110,27 @@ func adopted(observed, before, ours *metav1.LabelSelector) *metav1.LabelSelector
 	rest.MatchExpressions = slices.DeleteFunc(rest.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
 		return slices.ContainsFunc(stale, normal(e).equal)
 	})
-	if implies(rest, ours) {
+	if Implies(rest, ours) {
 		return rest
 	}
 	return ours
 }
 
-// plain converts the selector of an apply configuration. It returns nil for nil.
-func plain(s *metav1ac.LabelSelectorApplyConfiguration) *metav1.LabelSelector {
+// Selector preserves the difference between unset (left to others) and empty (owned, selects all).
+func Selector(in *metav1.LabelSelector) *metav1ac.LabelSelectorApplyConfiguration {
+	if in == nil {
+		return nil
+	}
+	out := metav1ac.LabelSelector().WithMatchLabels(in.MatchLabels)
+	for _, e := range in.MatchExpressions {
+		out.WithMatchExpressions(metav1ac.LabelSelectorRequirement().
+			WithKey(e.Key).WithOperator(e.Operator).WithValues(e.Values...))
+	}
+	return out
+}
+
+// Plain converts the selector of an apply configuration. It returns nil for nil.
+func Plain(s *metav1ac.LabelSelectorApplyConfiguration) *metav1.LabelSelector {
 	if s == nil {
 		return nil
 	}
@@ -134,29 +149,30 @@ func plain(s *metav1ac.LabelSelectorApplyConfiguration) *metav1.LabelSelector {
 	return out
 }
 
-// selectorField is a selector in an apply configuration.
-type selectorField struct {
-	webhook, field string // as in metadata.managedFields: the webhook's name and the field's name
-	value          **metav1ac.LabelSelectorApplyConfiguration
+// A SelectorField is a selector in an apply configuration.
+type SelectorField struct {
+	Webhook, Field string // as in metadata.managedFields: the webhook's name and the field's name
+	Value          **metav1ac.LabelSelectorApplyConfiguration
 }
 
-// adopt replaces desired selectors that another manager also owns in observed by the result of
+// Adopt replaces desired selectors that another manager also owns in observed by the result of
 // adopted. The func restores the previous values.
-func adopt(manager string, desired []selectorField, before map[string]*metav1.LabelSelector, observed metav1.Object, observedSelectors map[string]*metav1.LabelSelector) (restore func()) {
+func Adopt(manager string, desired []SelectorField, before map[string]*metav1.LabelSelector, observed metav1.Object, observedSelectors map[string]*metav1.LabelSelector) (restore func()) {
 	ours := make([]*metav1ac.LabelSelectorApplyConfiguration, len(desired))
 	for i, s := range desired {
-		ours[i] = *s.value
-		if *s.value == nil || !others(observed, manager, "f:webhooks", `k:{"name":"`+s.webhook+`"}`, "f:"+s.field) {
+		ours[i] = *s.Value
+		if *s.Value == nil || !Others(observed, manager, "f:webhooks", `k:{"name":"`+s.Webhook+`"}`, "f:"+s.Field) {
 			continue
 		}
-		key := s.key()
-		*s.value = selector(adopted(observedSelectors[key], before[key], plain(*s.value)))
+		key := s.Key()
+		*s.Value = Selector(adopted(observedSelectors[key], before[key], Plain(*s.Value)))
 	}
 	return func() {
 		for i, s := range desired {
-			*s.value = ours[i]
+			*s.Value = ours[i]
 		}
 	}
 }
 
-func (s selectorField) key() string { return s.webhook + "/" + s.field }
+// Key names the field in maps.
+func (s SelectorField) Key() string { return s.Webhook + "/" + s.Field }

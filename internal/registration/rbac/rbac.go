@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+// Package rbac has the permissions that the controller of webhook configurations needs.
+package rbac
 
 import (
 	"slices"
@@ -8,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// PolicyRules are the permissions that a [Controller] of configurations with that name needs,
+// PolicyRules are the permissions that a controller of configurations with that name needs,
 // and no more. They are for cluster-scoped objects, so they belong in a ClusterRole.
 //
 // Every verb is limited to the name. That works for create because server-side
@@ -23,7 +24,7 @@ func PolicyRules(name string) []rbacv1.PolicyRule {
 	}}
 }
 
-// BackstopPolicyRules are the permissions that a [Controller] needs in addition to
+// BackstopPolicyRules are the permissions that a controller needs in addition to
 // [PolicyRules] if a webhook has a backstop. The author of a policy must also be allowed to
 // get its parameters.
 func BackstopPolicyRules(name string) []rbacv1.PolicyRule {
@@ -35,7 +36,7 @@ func BackstopPolicyRules(name string) []rbacv1.PolicyRule {
 	}}
 }
 
-// ConversionPolicyRules are the permissions that a [Controller] needs in addition to
+// ConversionPolicyRules are the permissions that a controller needs in addition to
 // [PolicyRules] to write spec.conversion of these definitions. RBAC has no fields:
 // permission to patch a definition covers all of it.
 func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {
@@ -51,7 +52,7 @@ func ConversionPolicyRules(crds ...string) []rbacv1.PolicyRule {
 	}}
 }
 
-// OwnerPolicyRules are the permissions to look up the UID of a ClusterRole for [Config.Owner].
+// OwnerPolicyRules are the permissions to look up the UID of a ClusterRole for the owner of configurations.
 func OwnerPolicyRules(clusterRole string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups:     []string{rbacv1.GroupName},
@@ -61,7 +62,7 @@ func OwnerPolicyRules(clusterRole string) []rbacv1.PolicyRule {
 	}}
 }
 
-// EventPolicyRules are the permissions that the recorder of [Options.Events] needs in the
+// EventPolicyRules are the permissions that the recorder of events needs in the
 // namespace default, where events about cluster-scoped objects are stored.
 func EventPolicyRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package pace
 
 import (
 	"testing"
@@ -63,10 +63,10 @@ func TestStaging(t *testing.T) {
 	}
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {
-			var s staging
+			var s Staging
 			start := time.Unix(1000, 0)
 			for _, step := range steps {
-				registered, again := s.next(start.Add(step.at), step.wanted)
+				registered, again := s.Next(start.Add(step.at), step.wanted)
 				var got []string
 				for _, w := range registered {
 					got = append(got, w.Name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package ownership
 
 import (
 	"encoding/json"
@@ -11,13 +11,13 @@ import (
 	"github.com/sallyport-io/sallyport/internal/kube/foreign"
 )
 
-// holds reports whether every field of desired, an apply configuration, has its value in
+// Holds reports whether every field of desired, an apply configuration, has its value in
 // observed. Other fields are ignored: they belong to other managers, or are defaults.
 // Entries that others added to lists merged by name (webhooks, match conditions) are
 // ignored as long as ours are in order.
 //
 // It determines without calling the API server whether an apply would change any of our fields.
-func holds(desired, observed any) (bool, error) {
+func Holds(desired, observed any) (bool, error) {
 	want, err := tree(desired)
 	if err != nil {
 		return false, err
@@ -117,9 +117,9 @@ func subsequence(want, have []any) bool {
 	return true
 }
 
-// others reports whether a manager other than ours owns the field at path, given as keys of
+// Others reports whether a manager other than ours owns the field at path, given as keys of
 // metadata.managedFields.
-func others(observed metav1.Object, manager string, path ...string) bool {
+func Others(observed metav1.Object, manager string, path ...string) bool {
 	for _, entry := range observed.GetManagedFields() {
 		if entry.Manager != manager && entry.Subresource == "" && foreign.Owns(entry, path...) {
 			return true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package pace
 
 import (
 	"testing"
@@ -8,29 +8,29 @@ import (
 )
 
 func TestRepairsWaitLongerWhileSomebodyInsists(t *testing.T) {
-	var r repairs
+	var r Repairs
 	now := time.Now()
-	if !r.next().IsZero() {
+	if !r.Next().IsZero() {
 		t.Fatal("the first repair has to wait")
 	}
 	want := firstRepairPause
 	for range 20 {
-		r.done(now)
-		if got := r.next().Sub(now); got != want {
+		r.Done(now)
+		if got := r.Next().Sub(now); got != want {
 			t.Fatalf("pause of %s, want %s", got, want)
 		}
-		now = r.next()
+		now = r.Next()
 		want = min(2*want, maxRepairPause)
 	}
 	now = now.Add(4*maxRepairPause + time.Second)
-	r.done(now)
-	if got := r.next().Sub(now); got != firstRepairPause {
+	r.Done(now)
+	if got := r.Next().Sub(now); got != firstRepairPause {
 		t.Errorf("pause of %s after a quiet time, want %s", got, firstRepairPause)
 	}
 }
 
 func TestFailuresWaitLongerUpToALimit(t *testing.T) {
-	backoff := failures()
+	backoff := Failures()
 	var last time.Duration
 	for i := range 200 {
 		last = backoff.Step()

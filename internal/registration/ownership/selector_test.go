@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package ownership
 
 import (
 	"testing"
@@ -76,7 +76,7 @@ func TestHolds(t *testing.T) {
 		{"typed clients leave out the kind", m{"kind": "K", "apiVersion": "v1", "a": 1}, m{"a": 1}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := holds(test.wanted, test.live)
+			got, err := Holds(test.wanted, test.live)
 			if err != nil || got != test.want {
 				t.Errorf("got %v, %v", got, err)
 			}

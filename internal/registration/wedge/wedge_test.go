@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package wedge
 
 import (
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 )
@@ -65,11 +66,7 @@ func TestWedges(t *testing.T) {
 			if test.condition != "" {
 				w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: test.condition, Expression: "true"}}
 			}
-			var c Config
-			if test.ownResident != "" {
-				c.Endpoint.Service = &Service{Namespace: test.ownResident}
-			}
-			got := wedges(w, c)
+			got := Of(w, test.ownResident)
 			switch {
 			case test.want == "" && len(got) > 0:
 				t.Errorf("got %q", got)
@@ -78,4 +75,13 @@ func TestWedges(t *testing.T) {
 			}
 		})
 	}
+}
+
+func parse(t *testing.T, text string) *metav1.LabelSelector {
+	t.Helper()
+	s, err := metav1.ParseToLabelSelector(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
