@@ -86,10 +86,10 @@ func appendPatch(dst []byte, patch jsonpatch.Patch, largest int) []byte {
 		}
 		text = text[:len(text)-len("]")]
 		encoded := len(text) / 3 * 3 // more would need padding
-		dst = base64.StdEncoding.AppendEncode(dst, text[:encoded])
+		dst = appendBase64(dst, text[:encoded])
 		text = text[:copy(text, text[encoded:])]
 	}
-	return base64.StdEncoding.AppendEncode(dst, text)
+	return appendBase64(dst, text)
 }
 
 // patchSize estimates the encoded size in bytes of the patch, and of its largest operation. A growing buffer briefly
