@@ -362,6 +362,24 @@ func firstByISBN(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
+// keep runs an application until it is ready, and returns what its components get.
+func keep(t *testing.T, config *rest.Config, options ...sallyport.Option) sallyport.Environment {
+	t.Helper()
+	read := make(chan sallyport.Environment, 1)
+	app, err := sallyport.New("keeper", append(options, sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
+		read <- env
+		return sallyport.Component{Name: "shelf"}, nil
+	}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, probes := settingsAlone(t, app, config, io.Discard)
+	settings.LeaderElection.LeaderElect = false
+	run(t, app, settings)
+	awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
+	return <-read
+}
+
 // Trimmed fields and objects outside a selector are not cached, wherever that is said.
 func testCachedFields(t *testing.T, config *rest.Config) {
 	c := bookClient(t, config)
@@ -381,20 +399,7 @@ func testCachedFields(t *testing.T, config *rest.Config) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			read := make(chan sallyport.Environment, 1)
-			app, err := sallyport.New("keeper", append(options, sallyport.WithScheme(bookScheme()),
-				sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
-					read <- env
-					return sallyport.Component{Name: "shelf"}, nil
-				}))...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			settings, probes := settingsAlone(t, app, config, io.Discard)
-			settings.LeaderElection.LeaderElect = false
-			run(t, app, settings)
-			awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
-			env := <-read
+			env := keep(t, config, append(options, sallyport.WithScheme(bookScheme()))...)
 			var list BookList
 			if err := env.Cache.List(t.Context(), &list, client.MatchingFields{"isbn": "1"}); err != nil {
 				t.Fatal(err)
@@ -412,23 +417,10 @@ func testIndexOfAController(t *testing.T, config *rest.Config) {
 	if err := c.Create(t.Context(), book("first", "1")); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan sallyport.Environment, 1)
-	app, err := sallyport.New("keeper", sallyport.WithScheme(bookScheme()), sallyport.WithCache(&Book{}),
+	env := keep(t, config, sallyport.WithScheme(bookScheme()), sallyport.WithCache(&Book{}),
 		sallyport.WithController("lender", func(m manager.Manager) error {
 			return m.GetFieldIndexer().IndexField(t.Context(), &Book{}, "isbn", func(object client.Object) []string { return []string{object.(*Book).Spec.ISBN} })
-		}),
-		sallyport.WithComponent(func(env sallyport.Environment) (sallyport.Component, error) {
-			read <- env
-			return sallyport.Component{Name: "shelf"}, nil
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings, probes := settingsAlone(t, app, config, io.Discard)
-	settings.LeaderElection.LeaderElect = false
-	run(t, app, settings)
-	awaitProbe(t, "http://"+probes+"/readyz", http.StatusOK, "ok")
-	env := <-read
 	if err := firstByISBN(t.Context(), env.Cache); err != nil {
 		t.Error(err)
 	}
