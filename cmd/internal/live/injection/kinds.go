@@ -17,14 +17,16 @@ import (
 // A Kind is that of PodDefaults or ClusterPodDefaults.
 type Kind struct {
 	// Words name the kind in arguments, as kubectl takes them; the first is for messages.
-	Words []string
-	// Path is the path of the collection.
-	Path func(namespace string) string
+	Words     []string
+	ofCluster bool
 }
 
+// Path is the path of the collection; the namespace is for PodDefaults.
+func (k Kind) Path(namespace string) string { return CollectionOf(k.ofCluster, namespace) }
+
 var kinds = []Kind{
-	{[]string{"poddefault", "poddefaults", "poddefaults." + kubeflowv1alpha1.GroupName}, func(namespace string) string { return CollectionOf(false, namespace) }},
-	{[]string{"clusterpoddefault", "clusterpoddefaults", "clusterpoddefaults." + sallyportv1alpha1.GroupName}, func(string) string { return CollectionOf(true, "") }},
+	{[]string{"poddefault", "poddefaults", "poddefaults." + kubeflowv1alpha1.GroupName}, false},
+	{[]string{"clusterpoddefault", "clusterpoddefaults", "clusterpoddefaults." + sallyportv1alpha1.GroupName}, true},
 }
 
 // newVersion is the resourceVersion of an object that is not in the cluster yet.
@@ -63,7 +65,7 @@ func ParseRevised(text string) (name string, ofCluster bool, err error) {
 	if kind == nil || name == "" || strings.Contains(name, "/") {
 		return "", false, fmt.Errorf("%q: expected poddefault/NAME or clusterpoddefault/NAME", text)
 	}
-	return name, kind == &kinds[1], nil
+	return name, kind.ofCluster, nil
 }
 
 // CollectionOf returns the path of all objects of the kind: of PodDefaults those of the namespace, or of all
