@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
-// tellGone adds [meta.GoneAnnotation] to the response to an admitted pod where necessary. Added are
-// the labels that the pod gets.
-func (h *handler) tellGone(response *admission.Response, pod *meta.Metadata, added []meta.Entry) *admission.Response {
+// tellGone adds [meta.GoneAnnotation] to the response to an admitted pod where necessary. The merge, nil
+// if there is none, knows the labels that the pod gets.
+func (h *handler) tellGone(response *admission.Response, pod *meta.Metadata, merged *merge.Merge) *admission.Response {
 	if h.gone == nil || h.excluded || !response.Allowed {
 		return response
 	}
-	texts := h.gone(pod.Namespace, pod.Labels.With(added))
+	texts := h.gone(pod.Namespace, pod.Labels.With(merged.AddedLabels()))
 	if len(texts) == 0 {
 		return response
 	}

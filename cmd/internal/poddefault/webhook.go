@@ -320,6 +320,6 @@ func (h *handler) decide(ctx context.Context, raw []byte, md *meta.Metadata, nam
 		findings := m.AuditAll(&f, md, &b, chosen) // which warns, too
 		h.tell(ctx, namespace, md, func() []merge.Finding { return findings })
 	}
-	resp := h.tellGone(m.Response(admission.WantsOrigins(ctx)), md, m.AddedLabels())
+	resp := h.tellGone(m.Response(admission.WantsOrigins(ctx)), md, m)
 	return resp, m.Beyond()
 }
