@@ -231,8 +231,15 @@ func (w *Watcher) Get(name types.NamespacedName) *plan.Plan {
 }
 
 // Rollouts returns the objects of which a rollout is in progress.
-func (w *Watcher) Rollouts() []*plan.Plan {
-	return slices.DeleteFunc(slices.Concat(w.ClusterPodDefaults.List(), w.PodDefaults.List()), func(c *plan.Plan) bool { return c.Rollout == nil })
+func (w *Watcher) Rollouts() (rolling []*plan.Plan) {
+	for _, objects := range []*store.Store[*plan.Plan]{w.ClusterPodDefaults, w.PodDefaults} {
+		for _, c := range objects.List() {
+			if c.Rollout != nil {
+				rolling = append(rolling, c)
+			}
+		}
+	}
+	return rolling
 }
 
 // Len returns the number of known objects of both kinds.
