@@ -52,11 +52,11 @@ var vital = []struct {
 	{"authorization.k8s.io", "subjectaccessreviews", nil},
 }
 
-// Of lists how the webhook, whose server has its pods in a namespace, if it is known, could block the whole cluster while its server is down, and
-// what to exclude. Such a webhook fails closed, and covers all resources, or vital ones
-// without an exclusion (Kubernetes' good practices for admission webhooks). Selectors are
-// evaluated by their terms; match conditions are trusted to exclude cluster-scoped
-// resources, which no namespace selector can.
+// Of lists how the webhook could block the whole cluster while its server is down, and what to
+// exclude. The namespace is that of the server's own pods, or empty if it is unknown. Such a
+// webhook fails closed, and covers all resources, or vital ones without an exclusion
+// (Kubernetes' good practices for admission webhooks). Selectors are evaluated by their terms;
+// match conditions are trusted to exclude cluster-scoped resources, which no namespace selector can.
 func Of(w admission.Webhook, namespace string) []string {
 	if w.FailurePolicy == admissionregistrationv1.Ignore || w.AllowWedge != "" {
 		return nil

@@ -14,9 +14,9 @@ import (
 )
 
 // Exclusive reports whether it is certain that no pod gets both objects: they are for
-// different namespaces, no labels match both selectors, or a label added by one rules out the other. A label added by
-// one may also select the other, if that does not allow exclusion. Labels added by other
-// objects are ignored.
+// different namespaces, no labels match both selectors, or a label added by one rules out
+// the other. A label added by one may also select the other, if that does not allow
+// exclusion. Labels added by other objects are ignored.
 func Exclusive(a, b *plan.Plan) bool {
 	return apart(a, b) || unsatisfiable(demandsOf(a.Selector(), a), demandsOf(b.Selector(), b))
 }
