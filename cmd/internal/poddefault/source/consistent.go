@@ -54,10 +54,10 @@ func (w *Watcher) refresh(ctx context.Context, namespace string) (match.Source, 
 	}
 	cluster := make(chan result, 1)
 	go func() {
-		corrections, err := w.lists.of("").wait(ctx)
+		corrections, err := w.lists.wait(ctx, "")
 		cluster <- result{corrections, err}
 	}()
-	own, err := w.lists.of(namespace).wait(ctx)
+	own, err := w.lists.wait(ctx, namespace)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -216,41 +216,18 @@ func (x *Index) versions(namespace string) map[string]version {
 	return out
 }
 
-// lists makes the list requests of all namespaces.
+// lists makes the list requests, of which each namespace has one at a time.
 type lists struct {
 	catchUp              func(ctx context.Context, namespace string) ([]correction, error)
 	metadata             metadataclient.Interface
 	podDefaults, cluster rest.Interface
 
-	mu         sync.Mutex
-	namespaces map[string]*shared
+	mu            sync.Mutex
+	running, next map[string]*round // by namespace; the next one begins when the running one ends
 }
 
-func newLists(w *Watcher, client metadataclient.Interface, podDefaults, cluster rest.Interface) *lists {
-	return &lists{catchUp: w.catchUp, metadata: client, podDefaults: podDefaults, cluster: cluster, namespaces: map[string]*shared{}}
-}
-
-// of returns the shared request for a namespace, which exists while any call waits on
-// it.
-func (l *lists) of(namespace string) *shared {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.namespaces[namespace]
-	if s == nil {
-		s = &shared{catchUp: func(ctx context.Context) ([]correction, error) { return l.catchUp(ctx, namespace) }}
-		s.idle = func() { l.forget(namespace, s) }
-		l.namespaces[namespace] = s
-	}
-	s.users++
-	return s
-}
-
-func (l *lists) forget(namespace string, s *shared) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s.users--; s.users == 0 {
-		delete(l.namespaces, namespace)
-	}
+func newLists(catchUp func(context.Context, string) ([]correction, error)) *lists {
+	return &lists{catchUp: catchUp, running: map[string]*round{}, next: map[string]*round{}}
 }
 
 // pageSize is the limit of a list request.
@@ -302,71 +279,59 @@ func (l *lists) read(ctx context.Context, namespace, name string) (*plan.Plan, e
 	return plan.Pack(&list.Items[0], nil, nil), nil
 }
 
-// shared is the one running list request of a namespace, with the calls waiting for the
-// next.
-type shared struct {
-	catchUp func(context.Context) ([]correction, error)
-	idle    func() // called when a call leaves
-	users   int    // guarded by lists
-
-	mu      sync.Mutex
-	running bool
-	next    *round // begins when the running one ends; nil if no call waits
-}
-
 // A round is one list request and the reads that follow from it.
 type round struct {
-	ctx         context.Context // of one of the waiting calls
+	ctx         context.Context // of the waiting call that has the most time
 	done        chan struct{}
 	corrections []correction
 	err         error
 }
 
-// wait returns the result of a list request that began after the call.
-func (s *shared) wait(ctx context.Context) ([]correction, error) {
-	defer s.idle()
+// wait returns the result of a list request for the namespace that began after the call.
+func (l *lists) wait(ctx context.Context, namespace string) ([]correction, error) {
 	for {
-		s.mu.Lock()
-		if s.next == nil {
-			s.next = &round{ctx: ctx, done: make(chan struct{})}
-		} else if later(ctx, s.next.ctx) {
-			s.next.ctx = ctx // the call with the most time makes the request
-		}
-		mine := s.next
-		if !s.running {
-			s.running = true
-			go s.run()
-		}
-		s.mu.Unlock()
+		r := l.join(ctx, namespace)
 		select {
-		case <-mine.done:
+		case <-r.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		// The call that made the request may have been canceled, which must not fail
-		// this one.
-		if mine.err != nil && mine.ctx.Err() != nil && ctx.Err() == nil {
-			continue
+		// The call that made the request may have been canceled, which must not fail this one.
+		if r.err == nil || r.ctx.Err() == nil || ctx.Err() != nil {
+			return r.corrections, r.err
 		}
-		return mine.corrections, mine.err
 	}
 }
 
-// run makes rounds as long as calls wait.
-func (s *shared) run() {
-	for {
-		s.mu.Lock()
-		r := s.next
-		s.next = nil
-		if r == nil {
-			s.running = false
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
-		r.corrections, r.err = s.catchUp(r.ctx)
-		close(r.done)
+// join returns the round that has not begun, which exists while calls wait for one.
+func (l *lists) join(ctx context.Context, namespace string) *round {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.next[namespace]
+	if r == nil {
+		r = &round{ctx: ctx, done: make(chan struct{})}
+		l.next[namespace] = r
+		go l.run(namespace, r, l.running[namespace])
+	} else if later(ctx, r.ctx) {
+		r.ctx = ctx
 	}
+	return r
+}
+
+// run makes a round after the one before, if that is not nil.
+func (l *lists) run(namespace string, r, before *round) {
+	if before != nil {
+		<-before.done
+	}
+	l.mu.Lock()
+	delete(l.next, namespace)
+	l.running[namespace] = r
+	l.mu.Unlock()
+	r.corrections, r.err = l.catchUp(r.ctx, namespace)
+	l.mu.Lock()
+	delete(l.running, namespace)
+	l.mu.Unlock()
+	close(r.done)
 }
 
 // later reports whether a's deadline is after b's.

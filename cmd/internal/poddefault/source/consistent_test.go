@@ -19,8 +19,8 @@ import (
 )
 
 // meet returns a meeting point of calls, whose lists the test releases one by one.
-func meet(catchUp func(context.Context) ([]correction, error)) *shared {
-	return &shared{catchUp: catchUp, idle: func() {}}
+func meet(catchUp func(context.Context) ([]correction, error)) *lists {
+	return newLists(func(ctx context.Context, _ string) ([]correction, error) { return catchUp(ctx) })
 }
 
 func TestCallsShareTheListThatBeginsAfterThem(t *testing.T) {
@@ -35,7 +35,7 @@ func TestCallsShareTheListThatBeginsAfterThem(t *testing.T) {
 		var group sync.WaitGroup
 		call := func(want string) {
 			group.Go(func() {
-				l, err := s.wait(t.Context())
+				l, err := s.wait(t.Context(), "")
 				if err != nil || len(l) != 1 || l[0].title != want {
 					t.Errorf("got %v, %v; want that of list %s", l, err, want)
 				}
@@ -74,13 +74,13 @@ func TestACallThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 		defer cancel()
 		var group sync.WaitGroup
 		group.Go(func() {
-			if _, err := s.wait(hasty); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := s.wait(hasty, ""); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the one without time got %v", err)
 			}
 		})
 		synctest.Wait()
 		group.Go(func() {
-			if _, err := s.wait(t.Context()); err != nil {
+			if _, err := s.wait(t.Context(), ""); err != nil {
 				t.Errorf("the other got %v", err)
 			}
 		})
@@ -94,14 +94,14 @@ func TestAListMayTakeTheWholeCall(t *testing.T) {
 		fails bool
 	}{{4800 * time.Millisecond, false}, {4950 * time.Millisecond, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &Watcher{index: NewIndex(), lists: &lists{namespaces: map[string]*shared{}, catchUp: func(ctx context.Context, _ string) ([]correction, error) {
+			w := &Watcher{index: NewIndex(), lists: meet(func(ctx context.Context) ([]correction, error) {
 				select {
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				case <-time.After(tc.takes):
 					return nil, nil
 				}
-			}}}
+			})}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			_, err := w.refresh(ctx, "team-a")
@@ -118,7 +118,7 @@ func TestAListThatFailsFailsForAllThatWaitForIt(t *testing.T) {
 		cause := errors.New("away")
 		s := meet(func(context.Context) ([]correction, error) { return nil, cause })
 		for range 3 {
-			if _, err := s.wait(t.Context()); !errors.Is(err, cause) {
+			if _, err := s.wait(t.Context(), ""); !errors.Is(err, cause) {
 				t.Errorf("got %v", err)
 			}
 		}

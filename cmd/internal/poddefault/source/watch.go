@@ -83,7 +83,8 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 	if w.Namespaces, err = cluster.Namespaces(); err != nil {
 		return nil, err
 	}
-	w.lists = newLists(w, metadataOnly, podDefaults, clusterWide)
+	w.lists = newLists(w.catchUp)
+	w.lists.metadata, w.lists.podDefaults, w.lists.cluster = metadataOnly, podDefaults, clusterWide
 	if w.Revisions, err = revision.NewWatch(cluster, options.Recorded, logger, w.restage); err != nil {
 		return nil, err
 	}
