@@ -60,26 +60,27 @@ func TestFormerObjectsAreNotCached(t *testing.T) {
 // not.
 func TestTheStableRevisionMaySelectSecrets(t *testing.T) {
 	const selects = "selector: {}, envFromSecretSelector: {matchLabels: {connection: 'true'}}"
-	w := &Watcher{index: NewIndex()}
-	w.index.SetSecret(podtest.Namespace, "a", labels.Set{"connection": "true"})
+	index := NewIndex()
+	w := &Watcher{plans: index.plans}
+	index.SetSecret(podtest.Namespace, "a", labels.Set{"connection": "true"})
 	for range 3 {
 		c := podtest.StagedFrom(t, selects, podtest.CurrentSpec, "{steps: [{percent: 0}]}", 1).Compile()
-		w.index.Set(c)
-		podtest.ExpectEnvFrom(t, w.index, "secret a, optional")
+		index.Set(c)
+		podtest.ExpectEnvFrom(t, index, "secret a, optional")
 		if err := w.Unconnected(c); err != nil {
 			t.Error(err)
 		}
 	}
-	if n := len(w.index.secrets.namespaces[podtest.Namespace].objects); n != 1 {
+	if n := len(index.secrets.namespaces[podtest.Namespace].objects); n != 1 {
 		t.Errorf("%d objects are cached for one", n)
 	}
-	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
+	index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
 	c := w.All(podtest.Namespace)[0]
 	stable, _ := c.RolledOut()
 	if err := w.Unconnected(c); !errors.Is(err, errConnectionsOff) || !strings.HasPrefix(err.Error(), "its stable revision "+stable.Revision()+" is left out: ") {
 		t.Errorf("got %v", err)
 	}
-	w.index.Set(podtest.StagedFrom(t, selects, podtest.CurrentSpec, "null", 0).Compile())
+	index.Set(podtest.StagedFrom(t, selects, podtest.CurrentSpec, "null", 0).Compile())
 	if err := w.Unconnected(w.All(podtest.Namespace)[0]); err != nil {
 		t.Errorf("without a rollout: %v", err)
 	}
@@ -120,8 +121,8 @@ func TestNewerSecretsReplaceThoseOfTheWatch(t *testing.T) {
 	if index.secrets.same(podtest.Namespace, fresh) || !index.secrets.same(podtest.Namespace, plan.Secrets{"old": labels.Set{"connection": "true"}}) {
 		t.Error("Secrets are compared by something else than names and labels")
 	}
-	podtest.ExpectEnvFrom(t, correct(index, []correction{{namespace: podtest.Namespace, secrets: fresh}}), "secret new, optional")
-	podtest.ExpectEnvFrom(t, correct(index, []correction{{title: "PodDefault " + podtest.Namespace + "/connections", object: plan.Compile(podtest.Connecting(t))}}), "secret old, optional")
+	podtest.ExpectEnvFrom(t, correct(index.plans, []correction{{namespace: podtest.Namespace, secrets: fresh}}), "secret new, optional")
+	podtest.ExpectEnvFrom(t, correct(index.plans, []correction{{title: "PodDefault " + podtest.Namespace + "/connections", object: plan.Compile(podtest.Connecting(t))}}), "secret old, optional")
 	podtest.ExpectEnvFrom(t, index, "secret old, optional")
 }
 

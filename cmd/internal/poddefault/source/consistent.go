@@ -66,9 +66,9 @@ func (w *Watcher) refresh(ctx context.Context, namespace string) (match.Source, 
 		return nil, unavailable(all.err)
 	}
 	if len(own)+len(all.corrections) == 0 {
-		return w.index, nil
+		return &Index{plans: w.plans}, nil
 	}
-	return correct(w.index, slices.Concat(own, all.corrections)), nil
+	return correct(w.plans, slices.Concat(own, all.corrections)), nil
 }
 
 // catchUp lists the objects of a namespace and reads those that differ from the watch.
@@ -78,7 +78,7 @@ func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, 
 		return nil, err
 	}
 	var out []correction
-	known := w.index.versions(namespace)
+	known := w.versions(namespace)
 	for name, version := range known {
 		if _, there := listed[name]; !there {
 			out = append(out, correction{title: version.object.String()})
@@ -102,15 +102,15 @@ func (w *Watcher) catchUp(ctx context.Context, namespace string) ([]correction, 
 		}
 		out = append(out, fix)
 	}
-	if w.secrets == nil || namespace == "" {
+	if w.secretWatch == nil || namespace == "" {
 		return out, nil
 	}
-	all, err := w.secrets.list(ctx, namespace)
+	all, err := w.secretWatch.list(ctx, namespace)
 	switch {
 	case apierrors.IsForbidden(err): // the index says so where it matters
 	case err != nil:
 		return nil, err
-	case !w.index.secrets.same(namespace, all):
+	case !w.secrets.same(namespace, all):
 		out = append(out, correction{namespace: namespace, secrets: all})
 	}
 	return out, nil
@@ -125,17 +125,17 @@ type correction struct {
 	secrets   plan.Secrets // nil: the correction is of an object
 }
 
-// corrected is an index with corrections.
+// corrected are plans with corrections.
 type corrected struct {
-	*Index
-	stale map[string]bool            // titles of objects in the index to ignore
+	*plans
+	stale map[string]bool            // titles of objects to ignore
 	fresh map[string]*namespaceIndex // their replacements
-	// secrets are those of the index, unless there are newer ones.
+	// secrets are those of the plans, unless there are newer ones.
 	secrets *secretIndex
 }
 
-func correct(index *Index, corrections []correction) *corrected {
-	s := &corrected{Index: index, stale: make(map[string]bool, len(corrections)), secrets: index.secrets}
+func correct(all *plans, corrections []correction) *corrected {
+	s := &corrected{plans: all, stale: make(map[string]bool, len(corrections)), secrets: all.secrets}
 	var objects []*plan.Plan
 	for _, fix := range corrections {
 		if fix.secrets != nil {
@@ -160,11 +160,11 @@ func (s *corrected) Select(_ context.Context, namespace string, pod meta.Labels)
 	})
 }
 
-// both returns what is found in the index, corrected, in order of application.
+// both returns what is found in the plans, corrected, in order of application.
 func (s *corrected) both(find func(from map[string]*namespaceIndex) ([]*plan.Plan, error)) ([]*plan.Plan, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	found, err := find(s.Namespaces)
+	found, err := find(s.namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -202,10 +202,10 @@ type version struct {
 
 // versions returns the versions of all objects of a namespace by name, or of the
 // ClusterPodDefaults for the empty namespace.
-func (x *Index) versions(namespace string) map[string]version {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	ns := x.Namespaces[namespace]
+func (p *plans) versions(namespace string) map[string]version {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	ns := p.namespaces[namespace]
 	if ns == nil {
 		return nil
 	}

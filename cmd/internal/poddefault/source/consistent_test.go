@@ -94,7 +94,7 @@ func TestAListMayTakeTheWholeCall(t *testing.T) {
 		fails bool
 	}{{4800 * time.Millisecond, false}, {4950 * time.Millisecond, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			w := &Watcher{index: NewIndex(), lists: meet(func(ctx context.Context) ([]correction, error) {
+			w := &Watcher{plans: newPlans(), lists: meet(func(ctx context.Context) ([]correction, error) {
 				select {
 				case <-ctx.Done():
 					return nil, ctx.Err()
@@ -143,7 +143,7 @@ spec: {selector: {matchLabels: {use: "true"}}}
 metadata: {name: added}
 spec: {selector: {}}
 `))
-	s := correct(indexWith(old...), []correction{
+	s := correct(indexWith(old...).plans, []correction{
 		{title: "PodDefault team-a/changed", object: plan.Compile(fresh[0])},
 		{title: "PodDefault team-a/gone"},
 		{object: plan.Compile(fresh[1])},

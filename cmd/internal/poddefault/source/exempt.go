@@ -22,19 +22,19 @@ func (x *Index) SetExemptions(namespace string, list []*exempt.Exemption) {
 }
 
 // setExemption adds an exemption, or replaces the one with its namespace and name; with remove it removes that.
-func (x *Index) setExemption(e *exempt.Exemption, remove bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	list := slices.DeleteFunc(slices.Clone(x.exempt[e.Namespace]), func(known *exempt.Exemption) bool { return known.Name == e.Name })
+func (p *plans) setExemption(e *exempt.Exemption, remove bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(p.exempt[e.Namespace]), func(known *exempt.Exemption) bool { return known.Name == e.Name })
 	if !remove {
 		at, _ := slices.BinarySearchFunc(list, e, exempt.Compare)
 		list = slices.Insert(list, at, e)
 	}
 	if len(list) == 0 {
-		delete(x.exempt, e.Namespace)
+		delete(p.exempt, e.Namespace)
 		return
 	}
-	x.exempt[e.Namespace] = list
+	p.exempt[e.Namespace] = list
 }
 
 // SetClock sets what tells whether exemptions have ended, for tests.
@@ -45,23 +45,23 @@ func (x *Index) SetClock(now func() time.Time) {
 }
 
 // Exemptions implements [match.Source].
-func (x *Index) Exemptions(namespace string) ([]*exempt.Exemption, time.Time) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	list := x.exempt[namespace]
+func (p *plans) Exemptions(namespace string) ([]*exempt.Exemption, time.Time) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	list := p.exempt[namespace]
 	if len(list) == 0 {
 		return nil, time.Time{}
 	}
-	return list, x.now()
+	return list, p.now()
 }
 
 // exempted takes over changes of exemptions. Those with a problem exempt from nothing.
 func (w *Watcher) exempted(changes []store.Change[*exempt.Record]) {
 	for _, c := range changes {
 		if c.Now == nil {
-			w.index.setExemption(c.Before.Exemption, true)
+			w.setExemption(c.Before.Exemption, true)
 			continue
 		}
-		w.index.setExemption(c.Now.Exemption, c.Now.Problem != nil)
+		w.setExemption(c.Now.Exemption, c.Now.Problem != nil)
 	}
 }

@@ -26,42 +26,40 @@ import (
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
-// Index holds compiled PodDefaults. Selecting for a pod only visits those that may
-// match its labels, however many there are. It is safe for concurrent use and
-// implements [match.Source].
-type Index struct {
+// plans are the compiled objects of a cluster, with all else that decides which of them a pod gets.
+// Selecting for a pod only visits those that may match its labels, however many there are. They are
+// safe for concurrent use.
+type plans struct {
 	mu         sync.RWMutex
-	Namespaces map[string]*namespaceIndex     // ClusterPodDefaults in the empty namespace
+	namespaces map[string]*namespaceIndex     // ClusterPodDefaults in the empty namespace
 	labels     map[string]labels.Set          // of known namespaces
 	exempt     map[string][]*exempt.Exemption // of namespaces that have some
 	now        func() time.Time
 	secrets    *secretIndex
-	limit      labels.Selector // of Secrets that are known; nil for all
 	// Strict is set if every namespace will eventually be known. A ClusterPodDefault
 	// that selects namespaces must then wait for an unknown one.
 	Strict bool
 }
 
+func newPlans() *plans {
+	return &plans{namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}, exempt: map[string][]*exempt.Exemption{}, now: time.Now, secrets: newSecretIndex()}
+}
+
+// An Index is a [match.Source] of what it is given.
+type Index struct {
+	*plans
+	limit labels.Selector // of Secrets that are known; nil for all
+}
+
 // NewIndex returns an empty index. For namespaces not set with [Index.SetNamespace], it
 // knows the one label that every namespace has: its name.
-func NewIndex() *Index {
-	return &Index{Namespaces: map[string]*namespaceIndex{}, labels: map[string]labels.Set{}, exempt: map[string][]*exempt.Exemption{}, now: time.Now, secrets: newSecretIndex()}
-}
+func NewIndex() *Index { return &Index{plans: newPlans()} }
 
 // SetNamespace sets the labels of a namespace, by which ClusterPodDefaults select it.
-func (x *Index) SetNamespace(name string, set map[string]string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.labels[name] = set
-}
+func (x *Index) SetNamespace(name string, set map[string]string) { x.setNamespace(name, set) }
 
 // DeleteNamespace forgets the labels of a namespace.
-func (x *Index) DeleteNamespace(name string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.labels, name)
-	x.secrets.deleteNamespace(name)
-}
+func (x *Index) DeleteNamespace(name string) { x.deleteNamespace(name) }
 
 // SetSecret sets the labels of a Secret, by which objects select it: see [plan.Plan.Connects].
 func (x *Index) SetSecret(namespace, name string, set map[string]string) {
@@ -82,6 +80,16 @@ func (x *Index) LimitSecrets(dataConnections string) (err error) {
 	return err
 }
 
+// Set adds or replaces an object.
+func (x *Index) Set(c *plan.Plan) { x.apply([]store.Change[*plan.Plan]{{Now: c}}) }
+
+// Delete removes the object, if it exists.
+func (x *Index) Delete(namespace, name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(namespace, name)
+}
+
 // namespaceIndex files every selectable object under one requirement of its selector
 // that needs a label on the pod.
 type namespaceIndex struct {
@@ -93,88 +101,83 @@ type namespaceIndex struct {
 	keys  map[string]int // keys of the terms, with their number of terms
 }
 
-// Set adds or replaces an object.
-func (x *Index) Set(c *plan.Plan) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.set(c)
+// apply applies changes of the cluster atomically with respect to selections.
+func (p *plans) apply(changes []store.Change[*plan.Plan]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range changes {
+		if c.Now == nil {
+			p.remove(c.Before.Namespace(), c.Before.Name())
+		} else {
+			p.put(c.Now)
+		}
+	}
 }
 
-func (x *Index) set(c *plan.Plan) {
-	ns := x.Namespaces[c.Namespace()]
+// put adds or replaces an object.
+func (p *plans) put(c *plan.Plan) {
+	p.remove(c.Namespace(), c.Name())
+	ns := p.namespaces[c.Namespace()]
 	if ns == nil {
 		ns = &namespaceIndex{objects: map[string]filing{}, filed: map[string][]*plan.Plan{}, keys: map[string]int{}}
-		x.Namespaces[c.Namespace()] = ns
+		p.namespaces[c.Namespace()] = ns
 	}
-	x.forget(ns, c.Name())
 	ns.add(c)
 }
 
-// Delete removes the object, if it exists.
-func (x *Index) Delete(namespace, name string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.delete(namespace, name)
-}
-
-func (x *Index) delete(namespace, name string) {
-	if ns := x.Namespaces[namespace]; ns != nil {
-		x.forget(ns, name)
-		if len(ns.objects) == 0 {
-			delete(x.Namespaces, namespace)
-		}
+// remove removes an object, if it exists.
+func (p *plans) remove(namespace, name string) {
+	ns := p.namespaces[namespace]
+	if ns == nil || ns.objects[name].Plan == nil {
+		return
+	}
+	p.secrets.forget(ns.objects[name].Plan)
+	if ns.remove(name); len(ns.objects) == 0 {
+		delete(p.namespaces, namespace)
 	}
 }
 
-// forget removes an object of a namespace.
-func (x *Index) forget(ns *namespaceIndex, name string) {
-	if known := ns.objects[name].Plan; known != nil {
-		x.secrets.forget(known)
-	}
-	ns.remove(name)
+func (p *plans) setNamespace(name string, set map[string]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.labels[name] = set
 }
 
-// apply applies changes of the cluster atomically with respect to selections.
-func (x *Index) apply(changes []store.Change[*plan.Plan]) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, c := range changes {
-		if c.Now == nil {
-			x.delete(c.Before.Namespace(), c.Before.Name())
-		} else {
-			x.set(c.Now)
-		}
-	}
+func (p *plans) deleteNamespace(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.labels, name)
+	p.secrets.deleteNamespace(name)
 }
 
 // NamespaceLabels implements [match.Source].
-func (x *Index) NamespaceLabels(namespace string) (set labels.Set, known bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.labelsOf(namespace)
+func (p *plans) NamespaceLabels(namespace string) (set labels.Set, known bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.labelsOf(namespace)
 }
 
-func (x *Index) labelsOf(namespace string) (set labels.Set, known bool) {
-	if set, known = x.labels[namespace]; known {
+func (p *plans) labelsOf(namespace string) (set labels.Set, known bool) {
+	if set, known = p.labels[namespace]; known {
 		return set, true
 	}
 	return labels.Set{corev1.LabelMetadataName: namespace}, false
 }
 
 func indexed(all []*plan.Plan) map[string]*namespaceIndex {
-	fresh := NewIndex()
+	fresh := newPlans()
 	for _, c := range all {
-		fresh.Set(c)
+		fresh.put(c)
 	}
-	return fresh.Namespaces
+	return fresh.namespaces
 }
 
 // Len returns the number of objects of both kinds.
-func (x *Index) Len() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+func (p *plans) Len() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
 	n := 0
-	for _, ns := range x.Namespaces {
+	for _, ns := range p.namespaces {
 		n += len(ns.objects)
 	}
 	return n
@@ -183,10 +186,10 @@ func (x *Index) Len() int {
 // All returns the PodDefaults of a namespace, or the ClusterPodDefaults for the empty
 // namespace, in order of application. It includes objects that select nothing.
 // Additions are computed when two objects are compared.
-func (x *Index) All(namespace string) []*plan.Plan {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	ns := x.Namespaces[namespace]
+func (p *plans) All(namespace string) []*plan.Plan {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	ns := p.namespaces[namespace]
 	if ns == nil {
 		return nil
 	}
@@ -202,16 +205,16 @@ func (x *Index) All(namespace string) []*plan.Plan {
 func (x *Index) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.selected(x.Namespaces, namespace, pod)
+	return x.selected(x.namespaces, namespace, pod)
 }
 
 // selected returns the objects in from that match the labels of a pod, in order of
 // application.
-func (x *Index) selected(from map[string]*namespaceIndex, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+func (p *plans) selected(from map[string]*namespaceIndex, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
 	var selected []*plan.Plan
 	if cluster := from[""]; cluster != nil {
 		var err error
-		if selected, err = x.inNamespace(namespace, cluster.selected(nil, pod)); err != nil {
+		if selected, err = p.inNamespace(namespace, cluster.selected(nil, pod)); err != nil {
 			return nil, err
 		}
 	}
@@ -223,9 +226,9 @@ func (x *Index) selected(from map[string]*namespaceIndex, namespace string, pod 
 }
 
 // inNamespace filters the objects that select the namespace.
-func (x *Index) inNamespace(namespace string, selected []*plan.Plan) ([]*plan.Plan, error) {
-	set, known := x.labelsOf(namespace)
-	if !known && x.Strict && slices.ContainsFunc(selected, (*plan.Plan).NeedsNamespace) {
+func (p *plans) inNamespace(namespace string, selected []*plan.Plan) ([]*plan.Plan, error) {
+	set, known := p.labelsOf(namespace)
+	if !known && p.Strict && slices.ContainsFunc(selected, (*plan.Plan).NeedsNamespace) {
 		return nil, admission.Unavailable(fmt.Errorf("the labels of the namespace %s are not known yet, and a ClusterPodDefault asks for them", namespace), time.Second)
 	}
 	return slices.DeleteFunc(selected, func(c *plan.Plan) bool { return !c.SelectsNamespace(set) }), nil
@@ -294,10 +297,7 @@ func (ns *namespaceIndex) fileUnder(c *plan.Plan) filing {
 }
 
 func (ns *namespaceIndex) remove(name string) {
-	f, ok := ns.objects[name]
-	if !ok {
-		return
-	}
+	f := ns.objects[name]
 	delete(ns.objects, name)
 	ns.takeOut(f)
 	if f.stable != nil {

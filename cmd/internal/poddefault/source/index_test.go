@@ -24,8 +24,8 @@ func TestIndexIsEmptyAgainWhenAllIsDeleted(t *testing.T) {
 		index.Delete(podtest.Namespace, fmt.Sprint(i))
 		index.Delete(podtest.Namespace, "never-there")
 	}
-	if index.Len() != 0 || len(index.Namespaces) != 0 {
-		t.Errorf("left are %d objects in %d namespaces", index.Len(), len(index.Namespaces))
+	if index.Len() != 0 || len(index.namespaces) != 0 {
+		t.Errorf("left are %d objects in %d namespaces", index.Len(), len(index.namespaces))
 	}
 }
 
@@ -38,7 +38,7 @@ func TestIndexFilesUnderTheRarestLabel(t *testing.T) {
 		pd.Spec.Selector.MatchLabels = map[string]string{"app": "notebook", fmt.Sprint("own-", i): "true"}
 		index.Set(plan.Compile(pd))
 	}
-	ns := index.Namespaces[podtest.Namespace]
+	ns := index.namespaces[podtest.Namespace]
 	if filed := len(ns.filed["app=notebook"]); filed > 1 {
 		t.Errorf("%d objects are filed under the shared label", filed)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // Connect implements [match.Source].
-func (x *Index) Connect(namespace string, objects []*plan.Plan) error {
-	return x.secrets.connect(namespace, objects)
+func (p *plans) Connect(namespace string, objects []*plan.Plan) error {
+	return p.secrets.connect(namespace, objects)
 }
 
 // Fresh implements [match.Source]: an index holds what it was given.
@@ -24,10 +24,10 @@ func (x *Index) Fresh(context.Context, string) (match.Source, error) { return x,
 func (x *Index) Named(_ context.Context, namespace string, decisions []string) ([]*plan.Plan, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.named(x.Namespaces, namespace, decisions)
+	return x.named(x.namespaces, namespace, decisions)
 }
 
-func (x *Index) named(from map[string]*namespaceIndex, namespace string, decisions []string) (all []*plan.Plan, err error) {
+func (p *plans) named(from map[string]*namespaceIndex, namespace string, decisions []string) (all []*plan.Plan, err error) {
 	var cluster []*plan.Plan
 	for _, decision := range decisions {
 		name, ofCluster := strings.CutPrefix(decision, meta.ClusterDecision)
@@ -38,7 +38,7 @@ func (x *Index) named(from map[string]*namespaceIndex, namespace string, decisio
 			cluster = append(cluster, of.objects[name].Plan)
 		}
 	}
-	if cluster, err = x.inNamespace(namespace, cluster); err != nil {
+	if cluster, err = p.inNamespace(namespace, cluster); err != nil {
 		return nil, err
 	}
 	all = append(all, cluster...)

@@ -10,18 +10,18 @@ import (
 
 // Neighbours returns the objects that apply to pods of a namespace, in order of
 // application, or the ClusterPodDefaults for the empty namespace.
-func (x *Index) Neighbours(namespace string) []*plan.Plan {
-	all := x.All("")
+func (p *plans) Neighbours(namespace string) []*plan.Plan {
+	all := p.All("")
 	if namespace == "" {
 		return all
 	}
-	x.mu.RLock()
-	cluster, err := x.inNamespace(namespace, slices.Clone(all))
-	x.mu.RUnlock()
+	p.mu.RLock()
+	cluster, err := p.inNamespace(namespace, slices.Clone(all))
+	p.mu.RUnlock()
 	if err != nil { // its labels are not known yet
 		cluster = nil
 	}
-	return append(cluster, x.All(namespace)...)
+	return append(cluster, p.All(namespace)...)
 }
 
 // Trouble returns nil: an index that nothing fills from a cluster needs no right.
@@ -29,6 +29,3 @@ func (x *Index) Trouble() error { return nil }
 
 // Connections returns nil: it is for [Watcher.Connections] to say what the server lacks.
 func (x *Index) Connections() error { return nil }
-
-// Neighbours is [Index.Neighbours].
-func (w *Watcher) Neighbours(namespace string) []*plan.Plan { return w.index.Neighbours(namespace) }

@@ -83,7 +83,7 @@ func (g *gone) selected(namespace string, set labels.Set, pod labels.Labels) (te
 }
 
 // SetClock sets what tells the time, for tests.
-func (w *Watcher) SetClock(now func() time.Time) { w.gone.now, w.index.now = now, now }
+func (w *Watcher) SetClock(now func() time.Time) { w.gone.now, w.now = now, now }
 
 // none reports whether nothing disappeared lately. It is cheap.
 func (g *gone) none() bool {
@@ -98,6 +98,6 @@ func (w *Watcher) Gone(namespace string, pod meta.Labels) []string {
 	if w.gone.none() {
 		return nil
 	}
-	set, _ := w.index.NamespaceLabels(namespace)
+	set, _ := w.NamespaceLabels(namespace)
 	return w.gone.selected(namespace, set, pod)
 }

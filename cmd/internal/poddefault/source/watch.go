@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	metadataclient "k8s.io/client-go/metadata"
 
@@ -42,12 +41,12 @@ type Watcher struct {
 	// Revisions are the stable revisions of objects with spec.rollout.
 	Revisions *revision.Watch
 
-	cluster *store.Factory
-	index   *Index
-	logger  *slog.Logger
-	gone    gone
-	lists   *lists
-	secrets *secretWatch // nil if objects may not select Secrets
+	*plans
+	cluster     *store.Factory
+	logger      *slog.Logger
+	gone        gone
+	lists       *lists
+	secretWatch *secretWatch // nil if objects may not select Secrets
 }
 
 // WatchOptions says what a [Watcher] reads beside the objects.
@@ -78,8 +77,8 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 	if err != nil {
 		return nil, fmt.Errorf("client for metadata: %w", err)
 	}
-	w := &Watcher{cluster: cluster, index: NewIndex(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
-	w.index.Strict = true
+	w := &Watcher{cluster: cluster, plans: newPlans(), logger: logger, gone: gone{now: time.Now, objects: map[string][]goneObject{}}}
+	w.Strict = true
 	if w.Namespaces, err = cluster.Namespaces(); err != nil {
 		return nil, err
 	}
@@ -106,10 +105,10 @@ func Watch(cluster *store.Factory, options WatchOptions, logger *slog.Logger, lo
 		Name: sallyportv1alpha1.ExemptionResource, Example: &sallyportv1alpha1.Exemption{}, Optional: true, Keep: exempt.Keep,
 		From: store.Source(clusterWide, sallyportv1alpha1.ExemptionResource, &sallyportv1alpha1.Exemption{}),
 	})
-	w.index.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
+	w.secrets.unknown = func() (problem, fault error) { return errConnectionsOff, nil }
 	if options.DataConnections != "" {
-		w.secrets = watchSecrets(metadataOnly, options.DataConnections, w, loaded)
-		w.index.secrets.unknown = w.secrets.unknown
+		w.secretWatch = watchSecrets(metadataOnly, options.DataConnections, w, loaded)
+		w.secrets.unknown = w.secretWatch.unknown
 	}
 	w.PodDefaults.Handle(store.Handler[*plan.Plan]{Changed: w.changed, Synced: loaded})
 	w.ClusterPodDefaults.Handle(store.Handler[*plan.Plan]{Changed: w.changed, Synced: loaded})
@@ -128,8 +127,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { w.Namespaces.Run(ctx) })
 	group.Go(func() { w.ExemptionStore.Run(ctx) })
-	if w.secrets != nil {
-		group.Go(func() { w.secrets.Run(ctx) })
+	if w.secretWatch != nil {
+		group.Go(func() { w.secretWatch.Run(ctx) })
 	}
 	group.Go(func() { w.Revisions.Run(ctx) })
 	for _, synced := range w.Revisions.Synced() { // objects are compiled with what is known of their revisions
@@ -162,9 +161,9 @@ func (w *Watcher) Ready() error {
 			return fmt.Errorf("%s are not read yet (is their CRD installed, and may this server list them? sallyport manifests --part crd,rbac prints both)", kind.name)
 		}
 	}
-	if w.secrets != nil {
+	if w.secretWatch != nil {
 		select {
-		case <-w.secrets.decided:
+		case <-w.secretWatch.decided:
 		default:
 			return errors.New("secrets are not read yet")
 		}
@@ -175,8 +174,8 @@ func (w *Watcher) Ready() error {
 // WaitReady returns nil once everything has been read, or the context's error.
 func (w *Watcher) WaitReady(ctx context.Context) error {
 	all := append(w.Revisions.Synced(), w.PodDefaults.Synced(), w.ClusterPodDefaults.Synced(), w.Namespaces.Synced(), w.ExemptionStore.Synced())
-	if w.secrets != nil {
-		all = append(all, w.secrets.decided)
+	if w.secretWatch != nil {
+		all = append(all, w.secretWatch.decided)
 	}
 	for _, synced := range all {
 		select {
@@ -189,39 +188,24 @@ func (w *Watcher) WaitReady(ctx context.Context) error {
 }
 
 // Select implements [match.Source].
-func (w *Watcher) Select(ctx context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+func (w *Watcher) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
 	}
-	return w.index.Select(ctx, namespace, pod)
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.selected(w.namespaces, namespace, pod)
 }
 
 // Named implements [match.Source].
-func (w *Watcher) Named(ctx context.Context, namespace string, decisions []string) ([]*plan.Plan, error) {
+func (w *Watcher) Named(_ context.Context, namespace string, decisions []string) ([]*plan.Plan, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
 	}
-	return w.index.Named(ctx, namespace, decisions)
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.named(w.namespaces, namespace, decisions)
 }
-
-// NamespaceLabels implements [match.Source].
-func (w *Watcher) NamespaceLabels(namespace string) (set labels.Set, known bool) {
-	return w.index.NamespaceLabels(namespace)
-}
-
-// Exemptions implements [match.Source].
-func (w *Watcher) Exemptions(namespace string) ([]*exempt.Exemption, time.Time) {
-	return w.index.Exemptions(namespace)
-}
-
-// Connect implements [match.Source].
-func (w *Watcher) Connect(namespace string, objects []*plan.Plan) error {
-	return w.index.Connect(namespace, objects)
-}
-
-// All returns the PodDefaults of a namespace, or the ClusterPodDefaults if it is empty,
-// in order of application.
-func (w *Watcher) All(namespace string) []*plan.Plan { return w.index.All(namespace) }
 
 // Get returns the named object, a ClusterPodDefault if there is no namespace, or nil.
 func (w *Watcher) Get(name types.NamespacedName) *plan.Plan {
@@ -243,9 +227,6 @@ func (w *Watcher) Rollouts() (rolling []*plan.Plan) {
 	return rolling
 }
 
-// Len returns the number of known objects of both kinds.
-func (w *Watcher) Len() int { return w.index.Len() }
-
 // LastContact returns when the API server last sent something; see
 // [store.Factory.LastContact].
 func (w *Watcher) LastContact() time.Time { return w.cluster.LastContact() }
@@ -265,7 +246,7 @@ func (w *Watcher) changed(changes []store.Change[*plan.Plan]) {
 			go w.restage(c.Now.Identity().NamespacedName)
 		}
 	}
-	w.index.apply(changes)
+	w.apply(changes)
 }
 
 // restage gives an object the state that its revisions now have.
@@ -280,9 +261,9 @@ func (w *Watcher) restage(name types.NamespacedName) {
 func (w *Watcher) secretsChanged(changes []store.Change[*secret]) {
 	for _, c := range changes {
 		if c.Now == nil {
-			w.index.secrets.delete(c.Before.identity.Namespace, c.Before.identity.Name)
+			w.secrets.delete(c.Before.identity.Namespace, c.Before.identity.Name)
 		} else {
-			w.index.secrets.set(c.Now.identity.Namespace, c.Now.identity.Name, c.Now.labels)
+			w.secrets.set(c.Now.identity.Namespace, c.Now.identity.Name, c.Now.labels)
 		}
 	}
 }
@@ -292,7 +273,7 @@ func (w *Watcher) secretsChanged(changes []store.Change[*secret]) {
 // it knows only what is the same in all namespaces.
 func (w *Watcher) Unconnected(c *plan.Plan) error {
 	for _, one := range c.Connecting() { // of most objects none, also without a watcher
-		switch problem := w.index.secrets.problem(one); {
+		switch problem := w.secrets.problem(one); {
 		case problem != nil && one == c:
 			return fmt.Errorf("it is left out: %w", problem)
 		case problem != nil:
@@ -304,14 +285,14 @@ func (w *Watcher) Unconnected(c *plan.Plan) error {
 
 // Connections returns why objects that select Secrets are left out, or nil.
 func (w *Watcher) Connections() error {
-	problem, _ := w.index.secrets.unknown()
+	problem, _ := w.secrets.unknown()
 	return problem
 }
 
 // HandleConnections calls changed with objects for which [Watcher.Unconnected] may have
 // changed, until remove is called.
 func (w *Watcher) HandleConnections(changed func(*plan.Plan)) (remove func()) {
-	if w.secrets == nil {
+	if w.secretWatch == nil {
 		return func() {}
 	}
 	tell := func(objects []*plan.Plan) {
@@ -321,7 +302,7 @@ func (w *Watcher) HandleConnections(changed func(*plan.Plan)) (remove func()) {
 			}
 		}
 	}
-	return w.secrets.Handle(store.Handler[*secret]{
+	return w.secretWatch.Handle(store.Handler[*secret]{
 		Changed: func(changes []store.Change[*secret]) {
 			namespaces := map[string]bool{}
 			for _, c := range changes {
@@ -342,9 +323,9 @@ func (w *Watcher) HandleConnections(changed func(*plan.Plan)) (remove func()) {
 func (w *Watcher) namespacesChanged(changes []store.Change[*store.Namespace]) {
 	for _, c := range changes {
 		if c.Now == nil {
-			w.index.DeleteNamespace(c.Before.Name)
+			w.deleteNamespace(c.Before.Name)
 		} else {
-			w.index.SetNamespace(c.Now.Name, c.Now.Labels)
+			w.setNamespace(c.Now.Name, c.Now.Labels)
 		}
 	}
 }
