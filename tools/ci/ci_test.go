@@ -426,7 +426,7 @@ func TestCommandsOfTargets(t *testing.T) {
 		"lint":        {"./kubeflow/...", "-types", "/golangci-lint run"},
 		"verify":      {"go mod tidy -diff", "-modfile=kubernetes-1.36.mod", "./exported -most", "./budgets", "./compatibility"},
 		"record-api":  {"./compatibility -record"},
-		"nightly":     {"race-all.json", "-mutations 1000000", "-runs 3 -runs 2", "bin/faults", "./rehearse", "./adopt", upgrading},
+		"nightly":     {"race-all.json", "-mutations 1000000", "-race ./admission -run TestNoChangeIsLostOverHTTP", "-runs 3 -runs 2", "bin/faults", "./rehearse", "./adopt", upgrading},
 	} {
 		tr, s, _ := scripted(t, top, map[string]string{
 			"BENCH": "-json", "FAULTS": "-rows kill", "CONFORMANCE": "-runs 2", "VERSION": "v1.2.3", "SIGNING_KEY": "KEY", "SALLYPORT_BROWSER": "/bin/sh",
