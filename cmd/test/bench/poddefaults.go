@@ -13,6 +13,7 @@ import (
 	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,6 +87,31 @@ func createPodDefaults(ctx context.Context, objects client.Client, all []*v1alph
 		})
 	}
 	return group.Wait()
+}
+
+// removeFurther leaves the first n PodDefaults of manyPodDefaults: one that a stage added for
+// itself would cost the stages after it, and as a policy each costs every pod.
+func removeFurther(ctx context.Context, objects client.Client, n int) error {
+	kept, err := manyPodDefaults(n)
+	if err != nil {
+		return err
+	}
+	names := sets.New[string]()
+	for _, pd := range kept {
+		names.Insert(pd.Name)
+	}
+	list := &v1alpha1.PodDefaultList{}
+	if err := objects.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if pd := &list.Items[i]; !names.Has(pd.Name) {
+			if err := objects.Delete(ctx, pd); err != nil {
+				return fmt.Errorf("removing PodDefault %s: %w", pd.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // writePodDefaults writes what the API server has in the namespace to a file,

@@ -143,15 +143,19 @@ func (s *site) grow(ctx context.Context, from, to int, progress progress) error 
 }
 
 // runStage starts the servers, measures, and stops them.
-func (s *site) runStage(ctx context.Context, p schedule, stage stage, results *results, progress progress) error {
+func (s *site) runStage(ctx context.Context, p schedule, stage stage, results *results, progress progress) (err error) {
 	if stage.prepare != nil {
 		if err := stage.prepare(ctx, s, p, progress); err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, removeFurther(ctx, s.cp.objects, stage.podDefaults)) }()
 	}
 	podDefaults, err := writePodDefaults(ctx, s.cp.objects, s.podDefaults)
 	if err != nil {
 		return err
+	}
+	if n := len(podDefaults.Items); stage.prepare == nil && n != stage.podDefaults {
+		return fmt.Errorf("the namespace has %d PodDefaults, and its rows are for %d", n, stage.podDefaults)
 	}
 	if stage.starts > 0 {
 		if err := s.measureStarts(ctx, stage, results, progress); err != nil {
