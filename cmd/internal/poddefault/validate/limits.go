@@ -5,7 +5,6 @@ package validate
 import (
 	"reflect"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,8 +27,8 @@ func Limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (
 		return field.ErrorList{field.TooLong(path, "", meta.MaxSpec)}
 	}
 	// Build paths only if there is something to report.
-	if value := reflect.ValueOf(spec).Elem(); len(specLengths().long(value, nil, nil)) > 0 {
-		errs = specLengths().long(value, path, nil)
+	if value := reflect.ValueOf(spec).Elem(); len(long(value, nil, nil)) > 0 {
+		errs = long(value, path, nil)
 	}
 	for _, list := range []struct {
 		name string
@@ -48,76 +47,29 @@ func Limits(spec *kubeflowv1alpha1.PodDefaultSpec, size int, path *field.Path) (
 	return errs
 }
 
-// A lengthPlan locates lists and maps in values of a type; nil if there are none.
-type lengthPlan struct {
-	counts bool // values are lists or maps
-	fields []lengthField
-}
-
-type lengthField struct {
-	index int
-	name  string // empty: an embedded struct, whose fields belong to the type
-	below *lengthPlan
-}
-
-var specLengths = sync.OnceValue(func() *lengthPlan { return lengthsOf(typeOf[kubeflowv1alpha1.PodDefaultSpec]()) })
-
-func lengthsOf(t reflect.Type) *lengthPlan {
-	plan := &lengthPlan{}
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() == reflect.Map {
-		return &lengthPlan{counts: true}
-	}
-	if t.Kind() == reflect.Slice {
-		plan.counts = true
-		for t = t.Elem(); t.Kind() == reflect.Pointer; {
-			t = t.Elem()
-		}
-	}
-	if t.Kind() == reflect.Struct {
-		for i := range t.NumField() {
-			f := t.Field(i)
-			if !f.IsExported() {
-				continue
-			}
-			if below := lengthsOf(f.Type); below != nil {
-				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				plan.fields = append(plan.fields, lengthField{i, name, below})
-			}
-		}
-	}
-	if !plan.counts && len(plan.fields) == 0 {
-		return nil
-	}
-	return plan
-}
-
 // long reports lists and maps at any depth with too many elements.
-func (p *lengthPlan) long(v reflect.Value, path *field.Path, errs field.ErrorList) field.ErrorList {
+func long(v reflect.Value, path *field.Path, errs field.ErrorList) field.ErrorList {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return p.long(v.Elem(), path, errs)
+			return long(v.Elem(), path, errs)
 		}
 	case reflect.Struct:
-		for _, f := range p.fields {
+		for i := range v.NumField() {
 			at := path
-			if f.name != "" {
-				at = child(path, f.name)
+			if path != nil {
+				if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name != "" { // an embedded struct has none
+					at = path.Child(name)
+				}
 			}
-			errs = f.below.long(v.Field(f.index), at, errs)
+			errs = long(v.Field(i), at, errs)
 		}
 	case reflect.Slice, reflect.Map:
 		if v.Len() > MaxList {
 			return append(errs, field.TooMany(path, v.Len(), MaxList))
 		}
-		if len(p.fields) == 0 { // of its elements
-			return errs
-		}
-		for i := range v.Len() {
-			errs = p.long(v.Index(i), index(path, i), errs)
+		for i := 0; v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct && i < v.Len(); i++ {
+			errs = long(v.Index(i), index(path, i), errs)
 		}
 	}
 	return errs
