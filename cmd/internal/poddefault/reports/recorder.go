@@ -74,40 +74,41 @@ func (r *Recorder) addResult(namespace string, result *openreports.ReportResult,
 		r.told = map[toldKey]told{} // costs writes at most
 	}
 	r.told[k] = told{now, saysOf(result)}
-	ns := r.pending[namespace]
-	if ns == nil {
-		ns = &pending{results: map[key]openreports.ReportResult{}}
-		if r.pending == nil {
-			r.pending = map[string]*pending{}
-		}
-		r.pending[namespace] = ns
-		if r.wake != nil {
-			r.wake(namespace)
-		}
+	if r.pending[namespace] == nil && r.wake != nil {
+		r.wake(namespace)
 	}
-	switch _, there := ns.results[k.key]; {
-	case there:
-		ns.results[k.key] = *result
-	case len(ns.results) < maxResults && r.waiting < maxRemembered:
-		ns.results[k.key] = *result
-		r.waiting++
-	case len(ns.results) > 0:
-		delete(ns.results, oldest(ns.results))
-		ns.results[k.key] = *result
-		ns.leftOut++
-	default:
-		ns.leftOut++
-	}
+	r.put(r.of(namespace), result)
 }
 
-func oldest(results map[key]openreports.ReportResult) key {
-	var out *openreports.ReportResult
-	for _, r := range results {
-		if out == nil || newestFirst(*out, r) < 0 {
-			out = &r
+// of returns what is pending in a namespace.
+func (r *Recorder) of(namespace string) *pending {
+	if r.pending == nil {
+		r.pending = map[string]*pending{}
+	}
+	if r.pending[namespace] == nil {
+		r.pending[namespace] = &pending{results: map[key]openreports.ReportResult{}}
+	}
+	return r.pending[namespace]
+}
+
+// put adds a result. Without room the oldest one of the namespace is left out.
+func (r *Recorder) put(ns *pending, result *openreports.ReportResult) {
+	if _, there := ns.results[keyOf(result)]; !there {
+		r.waiting++
+	}
+	ns.results[keyOf(result)] = *result
+	if len(ns.results) <= maxResults && r.waiting <= maxRemembered {
+		return
+	}
+	oldest := result
+	for _, one := range ns.results {
+		if newestFirst(*oldest, one) < 0 {
+			oldest = &one
 		}
 	}
-	return keyOf(out)
+	delete(ns.results, keyOf(oldest))
+	r.waiting--
+	ns.leftOut++
 }
 
 // take returns what is pending in a namespace, which [Recorder.give] returns if it could
@@ -131,19 +132,13 @@ func (r *Recorder) give(namespace string, taken *pending) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since := r.pending[namespace]
-	if r.pending[namespace] = taken; since != nil {
-		r.waiting -= len(since.results)
-		taken.leftOut += since.leftOut
-		for k, result := range since.results {
-			if _, there := taken.results[k]; !there && len(taken.results) >= maxResults {
-				delete(taken.results, oldest(taken.results))
-				taken.leftOut++
-			}
-			taken.results[k] = result
+	ns := r.of(namespace)
+	ns.leftOut += taken.leftOut
+	for k, result := range taken.results {
+		if _, newer := ns.results[k]; !newer {
+			r.put(ns, &result)
 		}
 	}
-	r.waiting += len(taken.results)
 }
 
 // found returns the results in an order.
