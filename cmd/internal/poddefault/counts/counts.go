@@ -4,6 +4,7 @@
 package counts
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +37,6 @@ type Counts struct {
 	now   func() time.Time
 
 	mu         sync.Mutex
-	named      int                            // series with a name, of all namespaces
 	namespaces map[string][]*counted          // those, the oldest of each namespace first
 	nameless   map[string]map[string]*counted // by namespace and decision
 	index      map[series]*counted            // named ones
@@ -79,7 +79,6 @@ func (c *Counts) add(of series) {
 		one = &counted{series: of}
 		c.index[of] = one
 		c.namespaces[of.namespace] = append(c.namespaces[of.namespace], one)
-		c.named++
 	}
 	if one == nil {
 		one = c.withoutName(of)
@@ -90,7 +89,7 @@ func (c *Counts) add(of series) {
 // room reports whether a namespace may have another named series, and takes one from the namespace with
 // the most of them if there is none.
 func (c *Counts) room(namespace string) bool {
-	if c.named < maxCounted {
+	if len(c.index) < maxCounted {
 		return true
 	}
 	namespaces := len(c.namespaces)
@@ -134,14 +133,7 @@ func (c *Counts) withoutName(of series) *counted {
 // forget drops a named series.
 func (c *Counts) forget(one *counted) {
 	delete(c.index, one.series)
-	c.named--
-	held := c.namespaces[one.namespace]
-	for i := range held {
-		if held[i] == one {
-			held = append(held[:i], held[i+1:]...)
-			break
-		}
-	}
+	held := slices.DeleteFunc(c.namespaces[one.namespace], func(other *counted) bool { return other == one })
 	if c.namespaces[one.namespace] = held; len(held) == 0 {
 		delete(c.namespaces, one.namespace)
 	}

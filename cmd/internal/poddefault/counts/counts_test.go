@@ -87,8 +87,8 @@ func TestATenantWhoFillsTheCountsLosesTheNamesOfTheOwnObjects(t *testing.T) {
 	for _, one := range counts.all() {
 		total += one.value
 	}
-	if want := float64(2 + 2*maxCounted + 400); total != want || counts.named > maxCounted {
-		t.Errorf("%v counted in %d named series, want %v", total, counts.named, want)
+	if want := float64(2 + 2*maxCounted + 400); total != want || len(counts.index) > maxCounted {
+		t.Errorf("%v counted in %d named series, want %v", total, len(counts.index), want)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestSeriesOfDeletedObjectsLeave(t *testing.T) {
 		t.Errorf("%d series are served for the last scrapes, want 4", n)
 	}
 	now = now.Add(goneFor)
-	if all := counts.all(); len(all) != 1 || all[0].object != "kept" || counts.named != 1 || len(counts.namespaces) != 1 {
+	if all := counts.all(); len(all) != 1 || all[0].object != "kept" || len(counts.index) != 1 || len(counts.namespaces) != 1 {
 		t.Errorf("left: %+v", all)
 	}
 	gone = map[string]bool{}
