@@ -34,11 +34,10 @@ func (c *Controller) Omitted(object *plan.Plan) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []string
-	for namespace, p := range r.plans {
-		if object.Cluster() || namespace == object.Namespace() {
-			if _, found := slices.BinarySearch(p.omitted, object.Decision()); found {
-				out = append(out, namespace)
-			}
+	for namespace, omitted := range r.omitted {
+		_, found := slices.BinarySearch(omitted, object.Decision())
+		if found && (object.Cluster() || namespace == object.Namespace()) {
+			out = append(out, namespace)
 		}
 	}
 	slices.Sort(out)

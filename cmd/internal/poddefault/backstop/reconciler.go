@@ -61,21 +61,16 @@ type reconciler struct {
 
 	mu       sync.Mutex
 	selector labels.Selector
-	plans    map[string]*turn
-	complete bool // every selected namespace has its index
-}
-
-// A turn records when the index of a namespace was written, and the result.
-type turn struct {
-	next    time.Time // earliest next write
-	omitted []string
+	next     map[string]time.Time // earliest next write, by namespace
+	omitted  map[string][]string  // objects without room, by namespace
+	complete bool                 // every selected namespace has its index
 }
 
 func newReconciler(c *Controller) *reconciler {
 	r := &reconciler{
 		Controller: c, now: time.Now,
 		limiter: rate.NewLimiter(rate.Limit(c.pace.perSecond), c.pace.perSecond),
-		plans:   map[string]*turn{}, selector: labels.Nothing(),
+		next:    map[string]time.Time{}, omitted: map[string][]string{}, selector: labels.Nothing(),
 	}
 	r.namespaces = control.NewController(c.pace.retry, c.pace.longest, r.reconcile)
 	r.indexes = store.New(store.Kind[*corev1.PodTemplate, *stored]{
@@ -117,13 +112,9 @@ func (r *reconciler) namespacesChanged(changes []store.Change[*store.Namespace])
 		switch {
 		case c.Now == nil:
 			r.mu.Lock()
-			var omitted []string
-			if p := r.plans[c.Before.Name]; p != nil {
-				omitted = p.omitted
-			}
-			delete(r.plans, c.Before.Name)
+			delete(r.next, c.Before.Name)
 			r.mu.Unlock()
-			r.tellOmitted(c.Before.Name, omitted)
+			r.omits(c.Before.Name, Index{})
 		case !c.Now.Terminating:
 			r.namespaces.Enqueue(c.Now.Name, 0)
 		}
@@ -250,53 +241,46 @@ func (r *reconciler) reconcile(ctx context.Context, namespace string) (again tim
 	}
 	r.metrics.written(err)
 	if err != nil {
-		r.plan(namespace, func(p *turn) { p.next = r.now().Add(r.pace.retry) })
+		r.wait(namespace, r.pace.retry)
 		return 0, r.frame.Failed(ctx, err, "index", "namespace", namespace)
 	}
-	r.indexes.Set(&stored{keep(written).identity, digest}) // until the watch delivers it
-	r.plan(namespace, func(p *turn) {
-		p.next = r.now().Add(max(r.pace.again, time.Duration(size)*2*time.Microsecond)) // 0.5 MB per second
-	})
+	r.indexes.Set(&stored{keep(written).identity, digest})                       // until the watch delivers it
+	r.wait(namespace, max(r.pace.again, time.Duration(size)*2*time.Microsecond)) // 0.5 MB per second
 	return 0, nil
 }
 
-// omits notes which objects have no room.
+// omits notes which objects have no room in an index.
 func (r *reconciler) omits(namespace string, desired Index) {
-	var changed []string
-	r.plan(namespace, func(p *turn) {
-		if len(desired.Omitted) > 0 && len(p.omitted) != len(desired.Omitted) {
-			r.log.Error("there is no room in the index for all objects: pods that have a label of one without room are rejected unless a server has decided on them",
-				"namespace", namespace, "objects", desired.Objects, "omitted", len(desired.Omitted))
-		}
-		changed = difference(p.omitted, desired.Omitted)
-		p.omitted = desired.Omitted
-	})
-	r.tellOmitted(namespace, changed)
+	r.mu.Lock()
+	before := r.omitted[namespace]
+	if delete(r.omitted, namespace); len(desired.Omitted) > 0 {
+		r.omitted[namespace] = desired.Omitted
+	}
+	omitted := 0
+	for _, of := range r.omitted {
+		omitted += len(of)
+	}
+	r.metrics.omitted.Set(float64(omitted))
+	r.mu.Unlock()
+	if len(desired.Omitted) > 0 && len(before) != len(desired.Omitted) {
+		r.log.Error("there is no room in the index for all objects: pods that have a label of one without room are rejected unless a server has decided on them",
+			"namespace", namespace, "objects", desired.Objects, "omitted", len(desired.Omitted))
+	}
+	r.tellOmitted(namespace, difference(before, desired.Omitted))
 }
 
 // until returns how long an index must wait for its next write.
 func (r *reconciler) until(namespace string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.plans[namespace]; p != nil {
-		return p.next.Sub(r.now())
-	}
-	return 0
+	return r.next[namespace].Sub(r.now())
 }
 
-// plan changes the plan of a namespace.
-func (r *reconciler) plan(namespace string, change func(*turn)) {
+// wait puts off the next write of an index.
+func (r *reconciler) wait(namespace string, so time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.plans[namespace] == nil {
-		r.plans[namespace] = &turn{}
-	}
-	change(r.plans[namespace])
-	omitted := 0
-	for _, p := range r.plans {
-		omitted += len(p.omitted)
-	}
-	r.metrics.omitted.Set(float64(omitted))
+	r.next[namespace] = r.now().Add(so)
 }
 
 // apply writes a whole index with the given digest and returns what is stored.
