@@ -74,25 +74,20 @@ func (n *namespace) additions(o *object) []string {
 	for _, l := range o.containerLists() {
 		ops = append(ops, addContainers(l)...)
 	}
-	if name := o.value(accountField); name != nil {
-		fixed := "object.spec.?serviceAccountName.orValue(\"\")"
-		own := fixed + " != \"\" && " + fixed + " != \"default\""
-		if o.denies() {
-			fixed = own
-		} else {
-			fixed += " == " + literalOf(name) + n.orKept(o, own, accountField)
+	for _, field := range ordered {
+		value := o.value(field)
+		if value == nil {
+			continue
 		}
-		ops = append(ops, unless(fixed, operation("\"/spec/serviceAccountName\"", literalOf(name))))
-	}
-	if token := o.value(plan.AutomountField); token != nil {
-		fixed := "object.spec.?automountServiceAccountToken == optional.of(" + literalOf(token) + ")"
-		own := "has(object.spec.automountServiceAccountToken)"
-		if o.denies() {
-			fixed = own
-		} else {
-			fixed += n.orKept(o, own, plan.AutomountField)
+		same, own := "object.spec.?"+field+" == optional.of("+literalOf(value)+")", "has(object.spec."+field+")"
+		if account := "object.spec.?" + field + ".orValue(\"\")"; field == accountField {
+			same, own = account+" == "+literalOf(value), account+" != \"\" && "+account+" != \"default\""
 		}
-		ops = append(ops, unless(fixed, operation("\"/spec/automountServiceAccountToken\"", literalOf(token))))
+		fixed := own
+		if !o.denies() {
+			fixed = same + n.orKept(o, own, field)
+		}
+		ops = append(ops, unless(fixed, operation("\"/spec/"+field+"\"", literalOf(value))))
 	}
 	for _, s := range o.podScalars() {
 		ops = append(ops, s.add("\"/spec/"+s.field+"\"", "object.spec"))
