@@ -66,12 +66,7 @@ func changedAt(meta *metav1.ObjectMeta) int64 {
 }
 
 // Mark returns the annotation of pods that the object was applied to.
-func (r *Reference) Mark() string {
-	if r.Cluster() {
-		return meta.ClusterMark(r.name)
-	}
-	return meta.Mark(r.name)
-}
+func (r *Reference) Mark() string { return meta.MarkFor(r.decision) }
 
 // SkipMark returns the annotation that says why the object was skipped.
 func (r *Reference) SkipMark() string {
