@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"unsafe"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // A comparison walks the record and the object together.
@@ -39,58 +41,61 @@ func (c *comparison) raw() []byte {
 	return c.record.raws[c.raws-1]
 }
 
-// value reports whether v is what was recorded next. If it is not, v becomes that with
-// restore, and without, the comparison ends. With restore, v is a copy of what the
-// object has in its place: memory that v refers to is the object's, and stays as it is.
-func (c *comparison) value(l *layout, v reflect.Value, restore bool) (same bool) {
+// value reports whether the memory at p holds what was recorded next. If it does not, it
+// gets that with restore, and without, the comparison ends. With restore, the memory is a
+// copy of what the object has in its place: memory that it refers to is the object's, and
+// stays as it is.
+func (c *comparison) value(l *layout, p unsafe.Pointer, restore bool) (same bool) {
 	switch l.kind {
 	case layoutSelf, layoutOther:
-		return c.self(l, v, restore)
+		return c.self(l, p, restore)
 	}
 	n := c.number()
 	if n == nothing {
-		if same = v.IsZero(); !same && restore {
-			v.SetZero()
+		if same = l.isZero(p); !same && restore {
+			l.at(p).SetZero()
 		}
 		return same
 	}
 	switch l.kind {
 	case layoutStruct:
-		return c.members(l, v, int(n), restore)
+		return c.members(l, p, int(n), restore)
 	case layoutPointer:
-		return c.pointer(l, v, restore)
+		return c.pointer(l, (*unsafe.Pointer)(p), restore)
 	case layoutList:
-		return c.elements(l, v, int(n), restore)
+		return c.elements(l, l.at(p), int(n), restore)
 	case layoutMap:
-		return c.entries(l, v, int(n), restore)
+		return c.entries(l, l.at(p), int(n), restore)
 	case layoutTexts:
-		return c.texts(v, int(n), restore)
+		return c.texts((*map[string]string)(p), int(n), restore)
 	case layoutQuantities:
-		return c.amounts(l, v, int(n), restore)
+		return c.amounts(l, (*corev1.ResourceList)(p), int(n), restore)
 	case layoutString:
-		text := c.text()
-		if same = text == v.String(); !same && restore {
-			v.SetString(text)
-		}
+		return is((*string)(p), c.text(), restore)
 	case layoutInt:
+		v := l.at(p)
 		if same = n == v.Int(); !same && restore {
 			v.SetInt(n)
 		}
 	case layoutBool:
-		if same = v.Bool() == (n == 't'); !same && restore {
-			v.SetBool(n == 't')
-		}
+		return is((*bool)(p), n == 't', restore)
 	case layoutPort:
 		c.ports++
-		was := c.record.ports[c.ports-1]
-		same = v.Field(0).Int() == int64(was.Type) && v.Field(1).Int() == int64(was.IntVal) && v.Field(2).String() == was.StrVal
-		if !same && restore {
-			v.Set(reflect.ValueOf(was))
-		}
+		return is((*intstr.IntOrString)(p), c.record.ports[c.ports-1], restore)
 	case layoutTime:
-		if same = v.Interface().(metav1.Time).Unix() == n; !same && restore {
-			v.Set(reflect.ValueOf(metav1.Unix(n, 0)))
+		at := (*metav1.Time)(p)
+		if same = at.Unix() == n; !same && restore {
+			*at = metav1.Unix(n, 0)
 		}
+	}
+	return same
+}
+
+// is compares, and restores, values that refer to no memory but that of strings.
+func is[T comparable](p *T, was T, restore bool) bool {
+	same := *p == was
+	if !same && restore {
+		*p = was
 	}
 	return same
 }
@@ -101,20 +106,20 @@ var (
 )
 
 // self is value for a type that decodes itself.
-func (c *comparison) self(l *layout, v reflect.Value, restore bool) bool {
+func (c *comparison) self(l *layout, p unsafe.Pointer, restore bool) bool {
 	raw := c.raw()
 	switch {
-	case l.typ == fieldsType && v.CanAddr(): // every object has them, and they are long
-		if now, err := v.Addr().Interface().(*metav1.FieldsV1).MarshalJSON(); err == nil && bytes.Equal(raw, now) {
+	case l.typ == fieldsType: // every object has them, and they are long
+		if now, err := (*metav1.FieldsV1)(p).MarshalJSON(); err == nil && bytes.Equal(raw, now) {
 			return true
 		}
 	case l.typ == quantityType && l.kind == layoutSelf:
 		c.quantities++
-		if identical(reflect.ValueOf(&c.record.quantities[c.quantities-1]).Elem(), v) {
+		if c.record.quantities[c.quantities-1] == *(*resource.Quantity)(p) {
 			return true
 		}
 	}
-	again := c.spare(l)
+	v, again := l.at(p), c.spare(l)
 	if l.kind == layoutSelf {
 		c.failed = c.failed || again.Interface().(json.Unmarshaler).UnmarshalJSON(raw) != nil
 	} else {
@@ -144,7 +149,7 @@ func (c *comparison) spare(l *layout) reflect.Value {
 }
 
 // members compares the fields read into a struct. All other fields must be zero.
-func (c *comparison) members(l *layout, v reflect.Value, n int, restore bool) bool {
+func (c *comparison) members(l *layout, p unsafe.Pointer, n int, restore bool) bool {
 	var few [2]uint64
 	seen := few[:]
 	if len(l.fields) > 64*len(few) {
@@ -154,44 +159,44 @@ func (c *comparison) members(l *layout, v reflect.Value, n int, restore bool) bo
 	for range n {
 		i := c.number()
 		seen[i/64] |= 1 << (i % 64)
-		if !c.value(l.fields[i].layout, l.fields[i].of(v), restore) {
+		if !c.value(l.fields[i].layout, unsafe.Add(p, l.fields[i].offset), restore) {
 			if !restore {
 				return false
 			}
 			same = false
 		}
 	}
-	if v.CanAddr() && l.zeroBut(seen, v.Addr().UnsafePointer()) {
+	if l.zeroBut(seen, p) {
 		return same
 	}
 	for i := range l.fields {
 		if seen[i/64]&(1<<(i%64)) != 0 {
 			continue
 		}
-		if field := l.fields[i].of(v); !field.IsZero() {
+		if field, at := l.fields[i].layout, unsafe.Add(p, l.fields[i].offset); !field.isZero(at) {
 			if !restore {
 				return false
 			}
-			field.SetZero()
+			field.at(at).SetZero()
 			same = false
 		}
 	}
 	return same
 }
 
-func (c *comparison) pointer(l *layout, v reflect.Value, restore bool) bool {
+func (c *comparison) pointer(l *layout, p *unsafe.Pointer, restore bool) bool {
 	start := c.position
-	if !v.IsNil() && c.value(l.elem, v.Elem(), false) {
+	if *p != nil && c.value(l.elem, *p, false) {
 		return true
 	}
 	if restore {
 		c.position = start
 		elem := reflect.New(l.elem.typ)
-		if !v.IsNil() {
-			elem.Elem().Set(v.Elem())
+		if *p != nil {
+			elem.Elem().Set(l.elem.at(*p))
 		}
-		c.value(l.elem, elem.Elem(), true)
-		v.Set(elem)
+		*p = elem.UnsafePointer()
+		c.value(l.elem, *p, true)
 	}
 	return false
 }
@@ -200,7 +205,7 @@ func (c *comparison) pointer(l *layout, v reflect.Value, restore bool) bool {
 // beginning with the list before.
 func (c *comparison) elements(l *layout, v reflect.Value, n int, restore bool) bool {
 	start, same := c.position, 0
-	for same < min(n, v.Len()) && c.value(l.elem, v.Index(same), false) {
+	for same < min(n, v.Len()) && c.value(l.elem, unsafe.Add(v.UnsafePointer(), uintptr(same)*l.size), false) {
 		same++
 	}
 	switch {
@@ -218,7 +223,7 @@ func (c *comparison) elements(l *layout, v reflect.Value, n int, restore bool) b
 		list := reflect.MakeSlice(l.typ, n, n)
 		reflect.Copy(list, v)
 		for i := range n {
-			c.value(l.elem, list.Index(i), true)
+			c.value(l.elem, unsafe.Add(list.UnsafePointer(), uintptr(i)*l.size), true)
 		}
 		v.Set(list)
 	}
@@ -226,7 +231,7 @@ func (c *comparison) elements(l *layout, v reflect.Value, n int, restore bool) b
 }
 
 func (c *comparison) entries(l *layout, v reflect.Value, n int, restore bool) bool {
-	start, key := c.position, reflect.New(l.typ.Key()).Elem()
+	start, key, elem := c.position, reflect.New(l.typ.Key()).Elem(), reflect.New(l.elem.typ)
 	next := func() reflect.Value {
 		c.number() // of the key
 		key.SetString(c.text())
@@ -235,8 +240,12 @@ func (c *comparison) entries(l *layout, v reflect.Value, n int, restore bool) bo
 	if !v.IsNil() && v.Len() == n {
 		same := 0
 		for same < n {
-			elem := v.MapIndex(next())
-			if !elem.IsValid() || !c.value(l.elem, elem, false) {
+			now := v.MapIndex(next())
+			if !now.IsValid() {
+				break
+			}
+			elem.Elem().Set(now)
+			if !c.value(l.elem, elem.UnsafePointer(), false) {
 				break
 			}
 			same++
@@ -249,9 +258,10 @@ func (c *comparison) entries(l *layout, v reflect.Value, n int, restore bool) bo
 		c.position = start
 		entries := reflect.MakeMapWithSize(l.typ, n)
 		for range n {
-			key, elem := next(), reflect.New(l.elem.typ).Elem()
-			c.value(l.elem, elem, true)
-			entries.SetMapIndex(key, elem)
+			key := next()
+			elem.Elem().SetZero()
+			c.value(l.elem, elem.UnsafePointer(), true)
+			entries.SetMapIndex(key, elem.Elem())
 		}
 		v.Set(entries)
 	}
@@ -259,8 +269,8 @@ func (c *comparison) entries(l *layout, v reflect.Value, n int, restore bool) bo
 }
 
 // texts is entries for map[string]string.
-func (c *comparison) texts(v reflect.Value, n int, restore bool) bool {
-	m := v.Interface().(map[string]string)
+func (c *comparison) texts(p *map[string]string, n int, restore bool) bool {
+	m := *p
 	texts := c.record.strings[c.strings : c.strings+2*n] // keys and values
 	c.strings += 2 * n
 	same := m != nil && len(m) == n
@@ -273,27 +283,29 @@ func (c *comparison) texts(v reflect.Value, n int, restore bool) bool {
 		for i := 0; i < len(texts); i += 2 {
 			m[texts[i]] = texts[i+1]
 		}
-		v.Set(reflect.ValueOf(m))
+		*p = m
 	}
 	return same
 }
 
 // amounts is entries for corev1.ResourceList.
-func (c *comparison) amounts(l *layout, v reflect.Value, n int, restore bool) bool {
-	m, start := v.Interface().(corev1.ResourceList), c.position
+func (c *comparison) amounts(l *layout, p *corev1.ResourceList, n int, restore bool) bool {
+	m, start := *p, c.position
+	var amount resource.Quantity
 	same := m != nil && len(m) == n
 	for i := 0; same && i < n; i++ {
-		amount, ok := m[corev1.ResourceName(c.text())]
-		same = ok && c.self(l.elem, reflect.ValueOf(&amount).Elem(), false)
+		amount, same = m[corev1.ResourceName(c.text())]
+		same = same && c.self(l.elem, unsafe.Pointer(&amount), false)
 	}
 	if !same && restore {
 		c.position, m = start, make(corev1.ResourceList, n)
 		for range n {
-			key, amount := c.text(), resource.Quantity{}
-			c.self(l.elem, reflect.ValueOf(&amount).Elem(), true)
+			key := c.text()
+			amount = resource.Quantity{}
+			c.self(l.elem, unsafe.Pointer(&amount), true)
 			m[corev1.ResourceName(key)] = amount
 		}
-		v.Set(reflect.ValueOf(m))
+		*p = m
 	}
 	return same
 }

@@ -40,7 +40,6 @@ type layoutField struct {
 	name   string
 	offset uintptr
 	end    uintptr
-	index  []int // the path to the field through embedded structs
 	layout *layout
 }
 
@@ -150,7 +149,7 @@ func (ls layouts) of(typ reflect.Type) *layout {
 			l.kind, l.elem = layoutMap, ls.of(typ.Elem())
 		}
 	case reflect.Struct:
-		if fields, ok := ls.fields(typ, 0, nil); ok {
+		if fields, ok := ls.fields(typ, 0); ok {
 			l.kind, l.fields = layoutStruct, fields
 		}
 	}
@@ -160,9 +159,9 @@ func (ls layouts) of(typ reflect.Type) *layout {
 // fields returns the members of a struct, including those of embedded structs. It
 // reports false unless every name is unique, because only then does it need none of
 // encoding/json's precedence rules.
-func (ls layouts) fields(typ reflect.Type, offset uintptr, index []int) (out []layoutField, ok bool) {
+func (ls layouts) fields(typ reflect.Type, offset uintptr) (out []layoutField, ok bool) {
 	for i := range typ.NumField() {
-		field, at := typ.Field(i), append(slices.Clone(index), i)
+		field := typ.Field(i)
 		tag := field.Tag.Get("json")
 		if tag == "-" || !field.IsExported() && !field.Anonymous {
 			continue
@@ -175,7 +174,7 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr, index []int) (out []l
 			if field.Type.Kind() != reflect.Struct || !field.IsExported() {
 				return nil, false
 			}
-			embedded, ok := ls.fields(field.Type, offset+field.Offset, at)
+			embedded, ok := ls.fields(field.Type, offset+field.Offset)
 			if !ok {
 				return nil, false
 			}
@@ -191,7 +190,7 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr, index []int) (out []l
 				return nil, false
 			}
 		}
-		out = append(out, layoutField{name, offset + field.Offset, offset + field.Offset + field.Type.Size(), at, ls.of(field.Type)})
+		out = append(out, layoutField{name, offset + field.Offset, offset + field.Offset + field.Type.Size(), ls.of(field.Type)})
 	}
 	names := map[string]bool{}
 	for _, f := range out {
@@ -233,6 +232,15 @@ func (l *layout) zeroBut(set []uint64, p unsafe.Pointer) bool {
 	return zero(memory[from:])
 }
 
+// at returns the value at p.
+func (l *layout) at(p unsafe.Pointer) reflect.Value { return reflect.NewAt(l.typ, p).Elem() }
+
+// isZero reports whether the memory at p holds a zero value, which may be one that refers
+// to memory, such as a string without characters.
+func (l *layout) isZero(p unsafe.Pointer) bool {
+	return zero(unsafe.Slice((*byte)(p), l.typ.Size())) || l.at(p).IsZero()
+}
+
 var zeros [512]byte
 
 func zero(memory []byte) bool {
@@ -243,14 +251,6 @@ func zero(memory []byte) bool {
 		memory = memory[len(zeros):]
 	}
 	return string(memory) == string(zeros[:len(memory)])
-}
-
-// of returns the field of struct v.
-func (f *layoutField) of(v reflect.Value) reflect.Value {
-	for _, i := range f.index {
-		v = v.Field(i)
-	}
-	return v
 }
 
 // A stringRoom makes strings from bytes. Short strings share a block of memory, which

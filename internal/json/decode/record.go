@@ -25,7 +25,7 @@ type Record struct {
 	strings []string
 	raws    [][]byte // of values that decode themselves: parts of the object's JSON
 	// quantities are what raws of that type were decoded to: comparing with them takes a
-	// quarter of the time of decoding again.
+	// quarter of the time of decoding again. They share no digits with the object.
 	quantities []resource.Quantity
 	ports      []intstr.IntOrString // these decode themselves, too, but slowly
 }
@@ -95,14 +95,14 @@ func (m *Record) self(raw []byte, value json.Unmarshaler) {
 	}
 	m.raws = append(m.raws, raw)
 	if quantity, ok := value.(*resource.Quantity); ok {
-		m.quantities = append(m.quantities, *quantity)
+		m.quantities = append(m.quantities, quantity.DeepCopy())
 	}
 }
 
 // quantity records an entry of a map of quantities.
 func (m *Record) quantity(key string, raw []byte, amount resource.Quantity) {
 	if m != nil {
-		m.strings, m.raws, m.quantities = append(m.strings, key), append(m.raws, raw), append(m.quantities, amount)
+		m.strings, m.raws, m.quantities = append(m.strings, key), append(m.raws, raw), append(m.quantities, amount.DeepCopy())
 	}
 }
 
@@ -139,7 +139,7 @@ func (m *Record) Before(value any) any {
 	c := comparison{record: m}
 	before := reflect.New(m.typ.elem)
 	before.Elem().Set(reflect.ValueOf(value).Elem())
-	switch same := c.value(m.typ.layout, before.Elem(), true); {
+	switch same := c.value(m.typ.layout, before.UnsafePointer(), true); {
 	case c.failed:
 		return nil
 	case same:
