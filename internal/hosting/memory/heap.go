@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,10 +19,10 @@ import (
 // With this one it is a twentieth.
 const spareHeap = 32 << 20
 
-// freeAfter are the times after its start at which a server returns memory of its start to the system: reading many
-// objects takes a while, and what the leader then does takes minutes. An idle server runs no garbage collection, so
-// the memory would stay allocated for long.
-var freeAfter = []time.Duration{10 * time.Second, 30 * time.Second, 5 * time.Minute}
+// quiet is how long after a garbage collection without another one a server returns memory to the system: reading many
+// objects at its start, and what a leader then does, take memory that an idle server would keep for long, since it
+// runs no collection.
+const quiet = 5 * time.Second
 
 // Manage limits the memory of the process to its container's and spaces its garbage collections
 // for a webhook server, until stop is called. GOMEMLIMIT and GOGC take precedence.
@@ -31,42 +32,54 @@ var freeAfter = []time.Duration{10 * time.Second, 30 * time.Second, 5 * time.Min
 func Manage() (stop func()) {
 	limit()
 	ctx, cancel := context.WithCancel(context.Background())
-	tuneHeap(ctx)
+	tuneHeap(ctx, quiet)
 	return cancel
 }
 
 // tuneHeap sets the percentage after every collection, before the heap grows again. Otherwise a
 // cache that fills within a second would be collected at the rate for an empty one.
-func tuneHeap(ctx context.Context) {
-	for _, after := range freeAfter {
-		timer := time.AfterFunc(after, debug.FreeOSMemory)
-		context.AfterFunc(ctx, func() { timer.Stop() })
-	}
-	if os.Getenv("GOGC") != "" {
-		return
-	}
-	tuner := &heapTuner{ctx: ctx, percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+func tuneHeap(ctx context.Context, quiet time.Duration) {
+	tuner := &heapTuner{ctx: ctx, quiet: quiet, given: os.Getenv("GOGC") != "", percent: 100, sample: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	tuner.timer = time.AfterFunc(quiet, tuner.free)
+	context.AfterFunc(ctx, func() { tuner.timer.Stop() })
 	tuner.tune()
 	runtime.SetFinalizer(&collected{tuner}, (*collected).again)
 }
 
 type heapTuner struct {
 	ctx     context.Context
+	quiet   time.Duration
+	given   bool // GOGC is, and is left alone
 	percent int
 	sample  []metrics.Sample
+	timer   *time.Timer
+	freed   atomic.Bool // by the collection that comes next
+}
+
+// free returns memory to the system, by a collection.
+func (t *heapTuner) free() {
+	t.freed.Store(true)
+	debug.FreeOSMemory()
 }
 
 // collected is garbage: its finalizer runs after each collection.
 type collected struct{ tuner *heapTuner }
 
 func (c *collected) again() {
-	if c.tuner.ctx.Err() == nil {
-		c.tuner.tune()
-		runtime.SetFinalizer(c, (*collected).again)
+	if c.tuner.ctx.Err() != nil {
+		return
 	}
+	c.tuner.tune()
+	if !c.tuner.freed.Swap(false) {
+		c.tuner.timer.Reset(c.tuner.quiet)
+	}
+	runtime.SetFinalizer(c, (*collected).again)
 }
 
 func (t *heapTuner) tune() {
+	if t.given {
+		return
+	}
 	metrics.Read(t.sample)
 	// The runtime scales its own minimum target, 4 MiB at 100 %, with the percentage. Smaller
 	// heaps make no difference.

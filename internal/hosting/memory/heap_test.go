@@ -6,6 +6,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"time"
 )
@@ -35,7 +36,7 @@ func TestHeapIsLeftToGOGC(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tuneHeap(ctx)
+	tuneHeap(ctx, time.Hour)
 	runtime.GC()
 	if now := debug.SetGCPercent(100); now != 100 {
 		t.Errorf("GOGC is 100, and is %d %% now", now)
@@ -51,7 +52,7 @@ func testHeapIsTuned(t *testing.T) {
 	for range 2 { // other tests may leave a large heap, and pools survive one collection
 		runtime.GC()
 	}
-	tuneHeap(ctx)
+	tuneHeap(ctx, time.Hour)
 	percent := func() int { // the only way to read it is to set it
 		now := debug.SetGCPercent(100)
 		debug.SetGCPercent(now)
@@ -70,4 +71,28 @@ func testHeapIsTuned(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	runtime.KeepAlive(large)
+}
+
+// TestMemoryIsReturnedAfterACollection, each time, and also where GOGC is given.
+func TestMemoryIsReturnedAfterACollection(t *testing.T) {
+	t.Setenv("GOGC", "100")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tuneHeap(ctx, 100*time.Millisecond)
+	released := []metrics.Sample{{Name: "/memory/classes/heap/released:bytes"}}
+	for range 2 {
+		before := func() uint64 {
+			large := make([]byte, 64<<20)
+			metrics.Read(released)
+			runtime.KeepAlive(large)
+			return released[0].Value.Uint64()
+		}()
+		runtime.GC()
+		for deadline := time.Now().Add(30 * time.Second); released[0].Value.Uint64() < before+48<<20; metrics.Read(released) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d MiB are returned, and were %d before", released[0].Value.Uint64()>>20, before>>20)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 }
