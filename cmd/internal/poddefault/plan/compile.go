@@ -74,7 +74,7 @@ func PackCluster(cpd *sallyportv1alpha1.ClusterPodDefault, before *Plan, revisio
 	c.pack(&cpd.ObjectMeta, &cpd.Spec.PodDefaultSpec, &cpd.Status, cpd.Spec.NamespaceSelector, validate.ClusterSpec(&cpd.Spec, field.NewPath("spec")))
 	if selector := cpd.Spec.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 		// An invalid selector is among the problems.
-		if c.namespaces, _ = metav1.LabelSelectorAsSelector(selector); c.namespaces == nil {
+		if c.namespaces, _ = metav1.LabelSelectorAsSelector(ownSelector(selector)); c.namespaces == nil {
 			c.namespaces = labels.Nothing()
 		}
 	}
@@ -101,12 +101,15 @@ func (c *Plan) pack(
 	c.ResourceVersion, all = all[:len(md.ResourceVersion)], all[len(md.ResourceVersion):]
 	c.UID, all = types.UID(all[:len(uid)]), all[len(uid):]
 	c.version, c.revision = all[:len(version)], all[len(version):]
-	c.generation, c.changed, c.namespaceSelector = md.Generation, changedAt(md), namespaces
-	c.priority, c.Policy, c.Audit = spec.Priority, meta.PolicyOf(spec), spec.Mode == kubeflowv1alpha1.ModeAudit
-	c.Group, c.connects, c.rolls = spec.ExclusiveGroup, connectionsOf(spec), spec.Rollout.DeepCopy()
-	c.forms, c.status = validate.UISelectable(&spec.Selector), compact(status)
+	c.generation, c.changed, c.namespaceSelector = md.Generation, changedAt(md), ownSelector(namespaces)
+	c.priority, c.Policy, c.Audit = spec.Priority, kubeflowv1alpha1.ConflictPolicy(strings.Clone(string(meta.PolicyOf(spec)))), spec.Mode == kubeflowv1alpha1.ModeAudit
+	c.Group, c.connects, c.rolls = strings.Clone(spec.ExclusiveGroup), connectionsOf(spec), spec.Rollout.DeepCopy()
+	c.forms, c.status = validate.UISelectable(&spec.Selector), compact(status, c.revision)
 	c.Labels = meta.Entries(spec.Labels)
-	if selector, err := metav1.LabelSelectorAsSelector(&spec.Selector); err == nil {
+	for i, l := range c.Labels {
+		c.Labels[i] = meta.Entry{Key: strings.Clone(l.Key), Value: strings.Clone(l.Value)}
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(ownSelector(&spec.Selector)); err == nil {
 		c.selector = selector
 	}
 	if len(tooMuch) > 0 {

@@ -4,6 +4,8 @@ package plan
 
 import (
 	"slices"
+	"strings"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,9 +30,13 @@ func (h *Head) Injects() bool { return h.problem == nil && !h.Audit && h.selecto
 // PodDefault. Other objects are selected also by labels that objects add.
 func (h *Head) AllowExclude() bool { return h.allowExclude }
 
-// compact copies a status and shares strings common to all statuses.
-func compact(status *kubeflowv1alpha1.PodDefaultStatus) kubeflowv1alpha1.PodDefaultStatus {
+// compact copies a status, with its revision if that is the current one, and shares strings common to all statuses.
+func compact(status *kubeflowv1alpha1.PodDefaultStatus, revision string) kubeflowv1alpha1.PodDefaultStatus {
 	out := *status
+	if out.CurrentRevision != revision {
+		revision = strings.Clone(out.CurrentRevision)
+	}
+	out.CurrentRevision = revision
 	out.Conditions = slices.Clone(status.Conditions)
 	for i := range out.Conditions {
 		c := &out.Conditions[i]
@@ -40,6 +46,7 @@ func compact(status *kubeflowv1alpha1.PodDefaultStatus) kubeflowv1alpha1.PodDefa
 		if word, ok := conditionStatuses[c.Status]; ok {
 			c.Status = word
 		}
+		c.Reason, c.Message = unique.Make(c.Reason).Value(), strings.Clone(c.Message)
 	}
 	return out
 }

@@ -5,6 +5,8 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"strings"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -42,6 +44,27 @@ func (s *Selection) Version() string { return s.version }
 // UISelectable is empty if the forms of Kubeflow's web applications can offer the
 // object, and otherwise the reason why not.
 func (s *Selection) UISelectable() string { return s.forms }
+
+// ownSelector copies a selector with its strings. One string of a decoded object keeps the memory of those beside it,
+// which is 512 bytes: two fifths of what is otherwise kept of an object.
+func ownSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
+	out := s.DeepCopy()
+	if out == nil {
+		return nil
+	}
+	clear(out.MatchLabels)
+	for key, value := range s.MatchLabels {
+		out.MatchLabels[strings.Clone(key)] = unique.Make(value).Value() // most are "true"
+	}
+	for i := range out.MatchExpressions {
+		e := &out.MatchExpressions[i]
+		e.Key, e.Operator = strings.Clone(e.Key), metav1.LabelSelectorOperator(strings.Clone(string(e.Operator)))
+		for j, value := range e.Values {
+			e.Values[j] = strings.Clone(value)
+		}
+	}
+	return out
+}
 
 func versionOf(uid types.UID, selector, namespaces *metav1.LabelSelector) string {
 	buffer := meta.Encoding.Get().(*[]byte)
