@@ -162,6 +162,7 @@ func (r *reconciler) compareNext() bool {
 		r.metrics.conflicting.Set(float64(r.conflicting))
 		return true
 	}
+	r.changed = map[key]struct{}{} // it has been drained, and keeps its memory
 	return false
 }
 

@@ -27,6 +27,7 @@ func (p *pending[K]) next() (k K, ok bool) {
 		delete(p.all, k)
 		return k, true
 	}
+	p.all = nil // a map that has been drained keeps its memory
 	return k, false
 }
 
