@@ -63,7 +63,7 @@ func (c *comparison) value(l *layout, p unsafe.Pointer, restore bool) (same bool
 	case layoutPointer:
 		return c.pointer(l, (*unsafe.Pointer)(p), restore)
 	case layoutList:
-		return c.elements(l, l.at(p), int(n), restore)
+		return c.elements(l, (*slice)(p), int(n), restore)
 	case layoutMap:
 		return c.entries(l, l.at(p), int(n), restore)
 	case layoutTexts:
@@ -203,31 +203,37 @@ func (c *comparison) pointer(l *layout, p *unsafe.Pointer, restore bool) bool {
 
 // elements compares a list of n elements. One that has become longer shares its
 // beginning with the list before.
-func (c *comparison) elements(l *layout, v reflect.Value, n int, restore bool) bool {
+func (c *comparison) elements(l *layout, list *slice, n int, restore bool) bool {
 	start, same := c.position, 0
-	for same < min(n, v.Len()) && c.value(l.elem, unsafe.Add(v.UnsafePointer(), uintptr(same)*l.size), false) {
+	for same < min(n, list.length) && c.value(l.elem, unsafe.Add(list.memory, uintptr(same)*l.size), false) {
 		same++
 	}
 	switch {
-	case same < n || v.IsNil():
-	case v.Len() == n:
+	case same < n || list.memory == nil:
+	case list.length == n:
 		return true
 	default:
 		if restore {
-			v.SetLen(n)
+			list.length = n
 		}
 		return false
 	}
 	if restore {
 		c.position = start
-		list := reflect.MakeSlice(l.typ, n, n)
-		reflect.Copy(list, v)
+		before, now := reflect.MakeSlice(l.typ, n, n), l.at(unsafe.Pointer(list))
+		reflect.Copy(before, now)
 		for i := range n {
-			c.value(l.elem, unsafe.Add(list.UnsafePointer(), uintptr(i)*l.size), true)
+			c.value(l.elem, unsafe.Add(before.UnsafePointer(), uintptr(i)*l.size), true)
 		}
-		v.Set(list)
+		now.Set(before)
 	}
 	return false
+}
+
+// A slice is the memory of a slice of any type, with which reflection takes longer.
+type slice struct {
+	memory           unsafe.Pointer
+	length, capacity int
 }
 
 func (c *comparison) entries(l *layout, v reflect.Value, n int, restore bool) bool {

@@ -204,17 +204,26 @@ func (ls layouts) fields(typ reflect.Type, offset uintptr) (out []layoutField, o
 
 // field returns the index of the named field, or -1. The search starts at next.
 func (l *layout) field(name []byte, next int) int {
+	if len(name) == 0 { // no field has this name
+		return -1
+	}
 	for i := next; i < len(l.fields); i++ {
-		if l.fields[i].name == string(name) {
+		if l.fields[i].is(name) {
 			return i
 		}
 	}
 	for i := range min(next, len(l.fields)) {
-		if l.fields[i].name == string(name) {
+		if l.fields[i].is(name) {
 			return i
 		}
 	}
 	return -1
+}
+
+// is compares the last character first, which spares most calls of a function.
+func (f *layoutField) is(name []byte) bool {
+	last := len(name) - 1
+	return len(f.name) == len(name) && f.name[last] == name[last] && f.name == string(name)
 }
 
 // zeroBut reports whether every bit of a struct outside the fields in set is zero.
