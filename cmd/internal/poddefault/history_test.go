@@ -135,7 +135,7 @@ func TestAForgedSkipDecidesNothing(t *testing.T) {
 		cpd.Name, cpd.Generation = "staged", 3
 		cpd.Spec.Env = []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		cpd.Spec.ConflictPolicy, cpd.Spec.AllowExclude = kubeflowv1alpha1.ConflictSkip, c.allowExclude
-		raw := sentWith(podtest.OwnedPod("StatefulSet", "db", ""), map[string]string{meta.ClusterSkipMark("staged"): "generation 3: env X"})
+		raw := sentWith(podtest.OwnedPod("StatefulSet", "db", ""), map[string]string{meta.SkipMarkFor(meta.ClusterDecision + "staged"): "generation 3: env X"})
 		index := inNamespace(plan.CompileCluster(cpd), nil)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))
 		if got := revisionIn(t, after); got != c.want {
@@ -175,7 +175,7 @@ func FuzzRevisions(f *testing.F) {
 		cpd := &sallyportv1alpha1.ClusterPodDefault{}
 		cpd.Name, cpd.ResourceVersion, cpd.Spec.Env = "staged", "7", []corev1.EnvVar{{Name: "REVISION", Value: "current"}}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
-		pod.Annotations = map[string]string{meta.RevisionsAnnotation: recorded, meta.ClusterSkipMark("staged"): skip, meta.ClusterMark("staged"): mark}
+		pod.Annotations = map[string]string{meta.RevisionsAnnotation: recorded, meta.SkipMarkFor(meta.ClusterDecision + "staged"): skip, meta.ClusterMark("staged"): mark}
 		index := inNamespace(plan.CompileCluster(cpd), nil)
 		raw := encodeJSON(t, pod)
 		after := cases.Apply(t, raw, handleFrom(t, raw, index))

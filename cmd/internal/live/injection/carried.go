@@ -40,10 +40,9 @@ func (e *Explanation) carry(known *Defaults, stored *manifest.Object) {
 		e.Carried = append(e.Carried, explained{Name: title, Applied: applied, Detail: detail})
 	}
 	for name := range strings.SplitSeq(stored.Annotations[meta.DecisionsAnnotation], ",") {
-		if cluster, ok := strings.CutPrefix(name, "cluster/"); ok {
-			add("ClusterPodDefault "+cluster, meta.ClusterMark(cluster), meta.ClusterSkipMark(cluster))
-		} else if name != "" {
-			add("PodDefault "+e.Namespace+"/"+name, meta.Mark(name), meta.SkipMark(name))
+		of, ofCluster := strings.CutPrefix(name, meta.ClusterDecision)
+		if mark := (meta.CarriedMark{Cluster: ofCluster, Name: of}); name != "" {
+			add(mark.Title(e.Namespace), meta.MarkFor(name), meta.SkipMarkFor(name))
 		}
 	}
 	// Kubeflow's webhook writes no list.

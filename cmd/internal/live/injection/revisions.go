@@ -182,7 +182,7 @@ func (r *Revised) Rollback(ctx context.Context, to *revision.Record, now bool) (
 
 // After says which revision new pods get after a rollback.
 func (r *Revised) After(to *revision.Record, now bool) string {
-	stable := r.Plan.StableRecord()
+	stable := r.Plan.Record
 	switch {
 	case r.Spec.Rollout == nil:
 		return "all new pods get it"

@@ -70,7 +70,7 @@ func (k *Defaults) rollOut(set *revision.Set, notes io.Writer) {
 
 // NoteStable says if the stable revision of an object that is being rolled out is not known.
 func NoteStable(p *plan.Plan, notes io.Writer) {
-	if p.Rolls() != nil && p.StableRecord() == nil && p.Generation() > 1 {
+	if p.Rolls() != nil && p.Record == nil && p.Generation() > 1 {
 		manifest.Note(notes, "note: %s has spec.rollout, and its stable revision is not known: the current one is shown", p)
 	}
 }

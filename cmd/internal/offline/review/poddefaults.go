@@ -108,7 +108,7 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 			manifest.Note(notes, "warning: %s: %s was given before, at %s: this one applies", object.At(), compiled, earlier.At())
 		}
 		seen[compiled.String()] = object
-		if compiled = compiled.With(stable); compiled.Rolls() != nil && compiled.StableRecord() == nil && compiled.Generation() > 1 {
+		if compiled = compiled.With(stable); compiled.Rolls() != nil && compiled.Record == nil && compiled.Generation() > 1 {
 			manifest.Note(notes, "note: %s: %s has spec.rollout: add its revisions to --with, or the result is that of the completed rollout; kubectl get %s prints them",
 				object.At(), compiled, revision.Resource(compiled.Namespace()))
 		}

@@ -120,8 +120,8 @@ func TestFindings(t *testing.T) {
 		"an object that is in mode Audit now":   {[]*plan.Plan{audit}, Pod{Labels: use("x"), Annotations: carried(x)}, []string{"surplus PodDefault a/x"}},
 		"an object in mode Audit":               {[]*plan.Plan{audit}, Pod{Labels: use("x")}, nil},
 		"one that was in mode Audit":            {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, []string{"missing PodDefault a/x"}},
-		"one that was skipped":                  {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 3: env A"}}, nil},
-		"one that was skipped and changed":      {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMark("x"): "generation 2: env A"}}, []string{"missing PodDefault a/x"}},
+		"one that was skipped":                  {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMarkFor("x"): "generation 3: env A"}}, nil},
+		"one that was skipped and changed":      {[]*plan.Plan{x}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x", meta.SkipMarkFor("x"): "generation 2: env A"}}, []string{"missing PodDefault a/x"}},
 		"one whose volume the pod did not have": {[]*plan.Plan{mounts}, Pod{Labels: use("x"), Annotations: map[string]string{meta.DecisionsAnnotation: "x"}}, nil},
 		"a pod that excludes itself":            {[]*plan.Plan{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.ExcludeAnnotation: "true"}}, []string{"missing ClusterPodDefault all"}},
 		"a mirror pod":                          {[]*plan.Plan{x, all}, Pod{Labels: use("x"), Annotations: map[string]string{meta.MirrorAnnotation: ""}}, nil},
@@ -270,7 +270,7 @@ func TestReportCountsByRevision(t *testing.T) {
 func FuzzFindings(f *testing.F) {
 	f.Add("use", "x", meta.Mark("x"), "7", "x,cluster/all")
 	f.Add("use", "x", meta.RevisionsAnnotation, "x@0123456789,cluster/all@", "x,cluster/all")
-	f.Add("use", "x", meta.ClusterSkipMark("all"), "generation 3: ", ",,cluster/")
+	f.Add("use", "x", meta.SkipMarkFor(meta.ClusterDecision+"all"), "generation 3: ", ",,cluster/")
 	f.Add("", "", meta.ExcludeAnnotation, "true", "")
 	source := index(podDefault("x", nil), everywhere("all"))
 	f.Fuzz(func(t *testing.T, label, value, annotation, text, listed string) {

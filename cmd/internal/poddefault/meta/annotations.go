@@ -60,8 +60,10 @@ func annotation(prefix, name string) string {
 	return prefix + revision.Shortened(name, longest)
 }
 
-// SkipMark returns the annotation that says why the named PodDefault was skipped.
-func SkipMark(name string) string { return annotation(SkipPrefix, name) }
-
-// ClusterSkipMark is [SkipMark] for a ClusterPodDefault.
-func ClusterSkipMark(name string) string { return annotation(ClusterSkipPrefix, name) }
+// SkipMarkFor returns the annotation that says why an object was skipped, by its name in [DecisionsAnnotation].
+func SkipMarkFor(decision string) string {
+	if cluster, ok := strings.CutPrefix(decision, ClusterDecision); ok {
+		return annotation(ClusterSkipPrefix, cluster)
+	}
+	return annotation(SkipPrefix, decision)
+}

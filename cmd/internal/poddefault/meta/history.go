@@ -5,6 +5,7 @@ package meta
 import (
 	"strings"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/podview/managedfields"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
@@ -80,8 +81,8 @@ func RevisionsIn(value string) map[string]string {
 	}
 	out := map[string]string{}
 	for entry := range strings.SplitSeq(value, ",") {
-		if name, revision, ok := strings.Cut(entry, "@"); ok && plain(name) && isRevision(revision) {
-			out[name] = revision
+		if name, of, ok := strings.Cut(entry, "@"); ok && plain(name) && revision.IsName(of) {
+			out[name] = of
 		}
 	}
 	return out

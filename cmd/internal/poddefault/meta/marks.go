@@ -93,6 +93,3 @@ func MarkFor(decision string) string {
 func IsMark(key string) bool {
 	return strings.HasPrefix(key, MarkPrefix) || strings.HasPrefix(key, ClusterMarkPrefix) && !strings.HasPrefix(key, ClusterSkipPrefix)
 }
-
-// isRevision reports whether text may be the name of a revision.
-func isRevision(text string) bool { return revision.IsName(text) }

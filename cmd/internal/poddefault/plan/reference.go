@@ -69,12 +69,7 @@ func changedAt(meta *metav1.ObjectMeta) int64 {
 func (r *Reference) Mark() string { return meta.MarkFor(r.decision) }
 
 // SkipMark returns the annotation that says why the object was skipped.
-func (r *Reference) SkipMark() string {
-	if r.Cluster() {
-		return meta.ClusterSkipMark(r.name)
-	}
-	return meta.SkipMark(r.name)
-}
+func (r *Reference) SkipMark() string { return meta.SkipMarkFor(r.decision) }
 
 // SkipValue returns the value of that annotation.
 func (r *Reference) SkipValue(reason string) string {

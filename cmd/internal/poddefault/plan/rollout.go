@@ -169,9 +169,6 @@ func (p *Progress) Step() int {
 	return p.Rollout.step
 }
 
-// StableRecord returns what is recorded of the stable revision; nil if nothing is known.
-func (p *Progress) StableRecord() *revision.Record { return p.Record }
-
 // Rolls returns spec.rollout, or nil. It must not be changed.
 func (p *Progress) Rolls() *kubeflowv1alpha1.Rollout { return p.rolls }
 

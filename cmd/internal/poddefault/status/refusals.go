@@ -18,7 +18,7 @@ func (c *Controller) reportRefusals(ctx context.Context) (again time.Duration) {
 		workloads := census{}
 		o.Refusals(workloads.add)
 		refused, all := workloads.total()
-		stable := o.StableRecord()
+		stable := o.Record
 		if refused == 0 || stable == nil || stable.Rollout == nil || stable.Rollout.Revision != o.Revision() || stable.Rollout.Refused != "" ||
 			!workloads.tooMany(o.Rolls()) {
 			continue

@@ -83,8 +83,8 @@ func (r *rolling) await(what string, ok func(*kubeflowv1alpha1.PodDefault) bool)
 		stable := revision.StableAmong(all)
 		return !slices.ContainsFunc(r.replicas, func(replica *running) bool {
 			c := replica.watcher.Get(types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: r.name})
-			return c == nil || c.Identity().ResourceVersion != pd.ResourceVersion || (c.StableRecord() == nil) != (stable == nil) ||
-				stable != nil && c.StableRecord().Identity() != stable.Identity()
+			return c == nil || c.Identity().ResourceVersion != pd.ResourceVersion || (c.Record == nil) != (stable == nil) ||
+				stable != nil && c.Record.Identity() != stable.Identity()
 		}), nil
 	})
 	return pd
