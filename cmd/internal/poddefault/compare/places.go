@@ -4,7 +4,6 @@ package compare
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
@@ -15,20 +14,19 @@ import (
 // out is too expensive. No pod gets both.
 func Disagreements(b *meta.Budget, c, other *plan.Plan) []string {
 	var places []string
-	for _, list := range []struct {
-		kind        *plan.ListKind
-		mine, other []plan.Item
-	}{
-		{plan.EnvKind, c.Env, other.Env},
-		{plan.EnvFromKind, c.EnvFrom, other.EnvFrom},
-		{plan.MountKind, c.VolumeMounts, other.VolumeMounts},
-		{plan.VolumeKind, c.Volumes, other.Volumes},
-		{plan.TolerationKind, c.Tolerations, other.Tolerations},
-		{plan.ContainerKind, c.InitContainers, other.InitContainers},
-		{plan.ContainerKind, c.Containers, other.Containers},
-	} {
-		places = append(places, differing(b, list.kind, list.mine, list.other)...)
-	}
+	theirs := map[string][]plan.Item{}
+	other.EachList(func(id string, _ *plan.ListKind, items []plan.Item) {
+		if len(items) > 0 {
+			theirs[id] = items
+		}
+	})
+	c.EachList(func(id string, kind *plan.ListKind, items []plan.Item) {
+		for mine, its := range sameKey(b, items, theirs[id], itemKey) {
+			if len(kind.Compare(b, mine.Value, its.Value)) > 0 || b.Spent() {
+				places = append(places, kind.Name+" "+mine.Key)
+			}
+		}
+	})
 	for _, map_ := range []struct {
 		name        string
 		mine, other []meta.Entry
@@ -38,9 +36,6 @@ func Disagreements(b *meta.Budget, c, other *plan.Plan) []string {
 				places = append(places, map_.name+" "+mine.Key)
 			}
 		}
-	}
-	for _, f := range slices.Concat(c.PodLists, c.ContainerLists) {
-		places = append(places, differing(b, f.Kind, f.Items, f.Of(other))...)
 	}
 	for _, values := range [][2][]plan.FieldValue{{c.PodValues, other.PodValues}, {c.ContainerValues, other.ContainerValues}} {
 		pointer := func(f *plan.FieldValue) string { return jsonpatch.Pointer(f.Tokens...) }
@@ -53,16 +48,6 @@ func Disagreements(b *meta.Budget, c, other *plan.Plan) []string {
 	for _, lists := range [][2][]plan.Item{{c.InitContainers, other.Containers}, {c.Containers, other.InitContainers}} {
 		for mine := range sameKey(b, lists[0], lists[1], itemKey) {
 			places = append(places, "container "+mine.Key)
-		}
-	}
-	return places
-}
-
-// differing names the elements that differ between the two lists.
-func differing(b *meta.Budget, kind *plan.ListKind, mine, theirs []plan.Item) (places []string) {
-	for m, t := range sameKey(b, mine, theirs, itemKey) {
-		if len(kind.Compare(b, m.Value, t.Value)) > 0 || b.Spent() {
-			places = append(places, kind.Name+" "+m.Key)
 		}
 	}
 	return places

@@ -62,7 +62,7 @@ func (o *object) places() []string {
 			places = append(places, m.path+" "+e.Key)
 		}
 	}
-	o.EachList(func(id string, items []plan.Item) {
+	o.EachList(func(id string, _ *plan.ListKind, items []plan.Item) {
 		if id == plan.InitContainersList {
 			id = plan.ContainersList // they share their names
 		}

@@ -67,7 +67,7 @@ func (ar *arbiter) readOverriders() map[place][]override {
 		if c.Policy != kubeflowv1alpha1.ConflictOverride {
 			continue
 		}
-		c.EachList(func(id string, items []plan.Item) {
+		c.EachList(func(id string, _ *plan.ListKind, items []plan.Item) {
 			for _, w := range items {
 				add(id, w.Key, w.Value)
 			}

@@ -65,19 +65,19 @@ func (a *Additions) ReachesContainers() bool {
 		slices.ContainsFunc(a.ContainerValues, func(f FieldValue) bool { return !f.Rule.Command })
 }
 
-// EachList calls visit for each list of the object.
-func (a *Additions) EachList(visit func(id string, items []Item)) {
-	visit(EnvList, a.Env)
-	visit(EnvFromList, a.EnvFrom)
-	visit(MountList, a.VolumeMounts)
-	visit(VolumeList, a.Volumes)
-	visit(TolerationList, a.Tolerations)
-	visit(PullSecretList, a.PullSecrets)
-	visit(InitContainersList, a.InitContainers)
-	visit(ContainersList, a.Containers)
+// EachList calls visit for each list of the object. Its id is unique.
+func (a *Additions) EachList(visit func(id string, kind *ListKind, items []Item)) {
+	visit(EnvList, EnvKind, a.Env)
+	visit(EnvFromList, EnvFromKind, a.EnvFrom)
+	visit(MountList, MountKind, a.VolumeMounts)
+	visit(VolumeList, VolumeKind, a.Volumes)
+	visit(TolerationList, TolerationKind, a.Tolerations)
+	visit(PullSecretList, PullSecretKind, a.PullSecrets)
+	visit(InitContainersList, ContainerKind, a.InitContainers)
+	visit(ContainersList, ContainerKind, a.Containers)
 	for _, lists := range [][]FieldList{a.PodLists, a.ContainerLists} {
 		for i := range lists {
-			visit(lists[i].ID, lists[i].Items)
+			visit(lists[i].ID, lists[i].Kind, lists[i].Items)
 		}
 	}
 }

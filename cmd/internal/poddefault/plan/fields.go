@@ -185,18 +185,6 @@ func trailingSlash(path string) string {
 	return path + "/"
 }
 
-// Of returns another object's elements for the same list.
-func (f *FieldList) Of(c *Plan) []Item {
-	for _, lists := range [][]FieldList{c.PodLists, c.ContainerLists} {
-		for i := range lists {
-			if lists[i].Kind == f.Kind && slices.Equal(lists[i].Tokens, f.Tokens) {
-				return lists[i].Items
-			}
-		}
-	}
-	return nil
-}
-
 // empty reports whether Kubernetes treats a value as unset.
 func empty(value jsontext.Value) bool {
 	switch value.Kind() {
