@@ -5,6 +5,7 @@ package poddefault
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
 // BenchmarkHandle measures the handler alone, on the pod of a notebook as the API
@@ -53,6 +55,50 @@ func BenchmarkHandle(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReview measures whole reviews of the same pods, from the body to the answer.
+func BenchmarkReview(b *testing.B) {
+	notebook := benchmarkPod(b)
+	for _, bench := range []struct {
+		name    string
+		pod     []byte
+		matches int
+	}{
+		{"one matches", notebook, 1},
+		{"none matches", notebook, 0},
+		{"20 match", notebook, 20},
+		{"128 KB, one matches", largePod(b, notebook, 500, 500), 1},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			webhook, err := New(benchmarkIndex(bench.matches), DefaultSettings())
+			if err != nil {
+				b.Fatal(err)
+			}
+			reviews, err := wire.NewAdmission(webhook, wire.AdmissionOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			review := recordedReview(b)
+			review.Request.Object.Raw = bench.pod
+			body, err := json.Marshal(review)
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, header := discard{}, http.Header{"Content-Type": {"application/json"}}
+			b.ReportAllocs()
+			for b.Loop() {
+				reviews.Answer(b.Context(), w, header, body)
+			}
+		})
+	}
+}
+
+// discard is a ResponseWriter that costs nothing.
+type discard http.Header
+
+func (d discard) Header() http.Header         { return http.Header(d) }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
 
 // largePod adds environment variables to the pod's first container, and volumes that it
 // mounts.
@@ -116,7 +162,9 @@ func BenchmarkSteps(b *testing.B) {
 	})
 }
 
-func benchmarkPod(b *testing.B) []byte {
+func benchmarkPod(b *testing.B) []byte { return recordedReview(b).Request.Object.Raw }
+
+func recordedReview(b *testing.B) *admissionv1.AdmissionReview {
 	b.Helper()
 	data, err := os.ReadFile("../../test/bench/testdata/notebook.json")
 	if err != nil {
@@ -126,7 +174,7 @@ func benchmarkPod(b *testing.B) []byte {
 	if err := json.Unmarshal(data, review); err != nil {
 		b.Fatal(err)
 	}
-	return review.Request.Object.Raw
+	return review
 }
 
 // benchmarkIndex has at least 11 PodDefaults, of which the first match.
