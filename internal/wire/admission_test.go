@@ -413,6 +413,42 @@ func TestABodyThatSomebodyElseHasReadIsAnswered(t *testing.T) {
 	}
 }
 
+// goneWriter keeps what it is given and fails, as HTTP/2 does when the client is gone.
+type goneWriter struct {
+	*httptest.ResponseRecorder
+	kept []byte
+}
+
+func (w *goneWriter) Write(p []byte) (int, error) {
+	w.kept = p
+	return 0, errors.New("the client is gone")
+}
+
+func TestAnswersShareNoMemory(t *testing.T) {
+	long := strings.Repeat("x", maxSpace)
+	var kept []*goneWriter
+	for i := range 16 {
+		value := fmt.Appendf(nil, `"%d %s"`, i, long[:i%4*maxSpace/8])
+		patch := jsonpatch.Patch{{Op: jsonpatch.Add, Path: "/metadata/labels", Value: value}, {Op: jsonpatch.Remove, Path: "/spec/nodeName"}}
+		s := serve(t, admission.TypeMutating, always(admission.Patched(patch), nil))
+		body := review(`{"uid":"` + testUID + `","operation":"CREATE","object":{}}`)
+		if i%2 == 0 {
+			w := &goneWriter{ResponseRecorder: httptest.NewRecorder()}
+			s.ServeHTTP(w, post(body))
+			kept = append(kept, w)
+			continue
+		}
+		if got := decodeAnswer(t, admissionV1, []byte(bodyOf(t, s.answer(post(body))))); string(got.Patch) != string(patch.AppendJSON(nil)) {
+			t.Fatalf("answer %d has the patch %.100s", i, got.Patch)
+		}
+	}
+	for i, w := range kept {
+		if got := decodeAnswer(t, admissionV1, w.kept); !strings.Contains(string(got.Patch), fmt.Sprintf(`"value":"%d `, 2*i)) {
+			t.Fatalf("answer %d has been overwritten: %.100s", 2*i, got.Patch)
+		}
+	}
+}
+
 func TestTheHandlerGetsTheRequest(t *testing.T) {
 	type key struct{}
 	body := recorded(t, "notebook.json")

@@ -20,14 +20,18 @@ import (
 
 // encodeReview returns the AdmissionReview that answers the request with the given UID.
 // It follows the API server's rules for v1, which also hold for v1beta1: a patch needs
-// its type, and only a denial has a status.
-func encodeReview(version string, uid types.UID, resp *admission.Response) ([]byte, error) {
+// its type, and only a denial has a status. The answer is in space, which grows as needed.
+func encodeReview(space *[]byte, version string, uid types.UID, resp *admission.Response) ([]byte, error) {
 	var patch jsonpatch.Patch
 	if resp.Allowed {
 		patch = resp.Patch
 	}
 	whole, largest := patchSize(patch)
-	dst := make([]byte, 0, reviewSize(resp, whole))
+	size := reviewSize(resp, whole)
+	if cap(*space) < size+largest {
+		*space = make([]byte, 0, size+largest)
+	}
+	dst, text := (*space)[:0:size], (*space)[size:size:size+largest]
 	dst = append(dst, `{"kind":"AdmissionReview","apiVersion":"`...)
 	dst = append(dst, version...)
 	dst = append(dst, `","response":{"uid":`...)
@@ -46,7 +50,7 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 	}
 	if len(patch) > 0 {
 		dst = append(dst, `,"patch":"`...)
-		dst = appendPatch(dst, patch, largest)
+		dst = appendPatch(dst, text, patch)
 		dst = append(dst, `","patchType":"JSONPatch"`...)
 	}
 	if len(resp.AuditAnnotations) > 0 {
@@ -71,10 +75,9 @@ func encodeReview(version string, uid types.UID, resp *admission.Response) ([]by
 	return append(dst, "}}"...), nil
 }
 
-// appendPatch appends the base64 of the patch's JSON, one operation after the other: all of the JSON would need as much
-// memory as the answer. Largest is the size of the largest operation.
-func appendPatch(dst []byte, patch jsonpatch.Patch, largest int) []byte {
-	text := make([]byte, 0, largest)
+// appendPatch appends the base64 of the patch's JSON, one operation after the other, each first in the space of text:
+// all of the JSON would need as much memory as the answer.
+func appendPatch(dst, text []byte, patch jsonpatch.Patch) []byte {
 	for i := range patch {
 		start := len(text)
 		text = patch[i : i+1].AppendJSON(text)

@@ -117,7 +117,7 @@ func TestAnswersSayWhatWasMeant(t *testing.T) {
 					tc.uid = testUID
 				}
 				tc.want.UID = tc.uid
-				answer, err := encodeReview(version, tc.uid, tc.resp)
+				answer, err := encodeReview(new([]byte), version, tc.uid, tc.resp)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -209,7 +209,7 @@ func TestAnswersOnTheWire(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := encodeReview(admissionV1, "u", tc.resp)
+			got, err := encodeReview(new([]byte), admissionV1, "u", tc.resp)
 			if err != nil || string(got) != tc.want {
 				t.Errorf("error %v\ngot  %s\nwant %s", err, got, tc.want)
 			}
@@ -229,7 +229,7 @@ func TestWarningsLoseControlCharacters(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%q", given), func(t *testing.T) {
 			resp := admission.Allowed().Warn(given)
-			answer, err := encodeReview(admissionV1, testUID, resp)
+			answer, err := encodeReview(new([]byte), admissionV1, testUID, resp)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +252,7 @@ func TestTheSameDecisionGivesTheSameBytes(t *testing.T) {
 		for _, key := range strings.Fields("one two three four five six seven eight nine ten") {
 			resp.AuditAnnotations[key] = "v"
 		}
-		answer, err := encodeReview(admissionV1, testUID, resp)
+		answer, err := encodeReview(new([]byte), admissionV1, testUID, resp)
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -276,7 +276,7 @@ func TestAnAnswerIsWrittenIntoBuffersOfItsSize(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	answer, err := encodeReview("admission.k8s.io/v1", "uid", resp)
+	answer, err := encodeReview(new([]byte), "admission.k8s.io/v1", "uid", resp)
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Fatal(err)
