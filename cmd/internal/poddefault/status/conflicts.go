@@ -21,6 +21,7 @@ type node struct {
 	more   bool    // there are, or may be, more
 	text   string  // of the condition
 	waits  bool    // to be compared
+	turn   turn
 }
 
 // A place is a place of pods in a namespace that specs set. ClusterPodDefaults claim it

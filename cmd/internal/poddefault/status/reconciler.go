@@ -37,9 +37,8 @@ type reconciler struct {
 	namespaces  map[string]labels.Set
 	conflicting int              // number of objects with conflicts
 	changed     map[key]struct{} // to compare
-	plans       map[key]*turn
-	told        *rate.Limiter // for events
-	counted     *rate.Limiter // for writes that only change counts
+	told        *rate.Limiter    // for events
+	counted     *rate.Limiter    // for writes that only change counts
 }
 
 // A turn records when a status was written, and whether it is due.
@@ -55,8 +54,8 @@ func newReconciler(c *Controller) *reconciler {
 	r := &reconciler{
 		Controller: c, now: time.Now,
 		objects: map[key]*node{}, claimed: map[place][]claimant{}, namespaces: map[string]labels.Set{},
-		changed: map[key]struct{}{}, plans: map[key]*turn{},
-		told: rate.NewLimiter(eventsPerSecond, eventsBurst), counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
+		changed: map[key]struct{}{}, told: rate.NewLimiter(eventsPerSecond, eventsBurst),
+		counted: rate.NewLimiter(rate.Limit(c.pace.countsPerSecond), 1),
 	}
 	r.writes = control.NewController(c.pace.quiet, 128*c.pace.quiet, r.reconcile)
 	r.compares = control.NewController(c.pace.quiet, c.pace.quiet, r.compareSome)
@@ -150,20 +149,16 @@ func (r *reconciler) remove(k key) {
 	r.unclaim(n)
 	r.disagrees(n, nil, false, "")
 	delete(r.objects, k)
-	delete(r.plans, k)
 	delete(r.changed, k)
 }
 
 // plan schedules a check of a status.
 func (r *reconciler) plan(k key) {
-	if r.objects[k] == nil {
+	n := r.objects[k]
+	if n == nil {
 		return
 	}
-	p := r.plans[k]
-	if p == nil {
-		p = &turn{}
-		r.plans[k] = p
-	}
+	p := &n.turn
 	if p.since.IsZero() {
 		p.since = r.now()
 		r.writes.Enqueue(k, r.pace.quiet)
@@ -241,10 +236,11 @@ func (r *reconciler) reconcile(ctx context.Context, k key) (again time.Duration,
 func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultStatus, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, p := r.objects[k], r.plans[k]
-	if n == nil || p == nil {
+	n := r.objects[k]
+	if n == nil || n.turn.since.IsZero() { // deleted, and perhaps there again, but not compared yet
 		return nil, nil, 0
 	}
+	p := &n.turn
 	conditions := r.desired(n)
 	if p.counts = !n.outdated(conditions); p.counts && r.hasCounts(n) {
 		p.since = time.Time{}
@@ -274,14 +270,17 @@ func (r *reconciler) next(k key) (o *object, next *kubeflowv1alpha1.PodDefaultSt
 func (r *reconciler) written(o *object, next *kubeflowv1alpha1.PodDefaultStatus, version string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.plans[o.key()]
+	n := r.objects[o.key()]
+	if n == nil { // deleted
+		return
+	}
+	p := &n.turn
 	switch {
-	case p == nil: // deleted
 	case err == nil:
 		if p.last = r.now(); !p.counts { // counts must not delay conditions
 			p.writes++
 		}
-		if n := r.objects[o.key()]; n != nil && n.resourceVersion == o.resourceVersion {
+		if n.resourceVersion == o.resourceVersion {
 			written := *n.object
 			written.status, written.resourceVersion = next, version
 			n.object = &written

@@ -199,11 +199,11 @@ func TestConflictingTellsWhatBecomesOfPods(t *testing.T) {
 	set("", "")
 	now := r.now().Add(r.pace.longest)
 	r.now = func() time.Time { return now }
-	r.plans[key{Namespace: "team-a", Name: "a"}].since = time.Time{} // it was written
+	r.objects[key{Namespace: "team-a", Name: "a"}].turn.since = time.Time{} // it was written
 	if got := set(kubeflowv1alpha1.ConflictSkip, ""); !strings.Contains(got, "conflictPolicy Skip of b") {
 		t.Error(got)
 	}
-	if r.plans[key{Namespace: "team-a", Name: "a"}].since.IsZero() {
+	if r.objects[key{Namespace: "team-a", Name: "a"}].turn.since.IsZero() {
 		t.Error("the other policy is no reason to write the status of the other object")
 	}
 	a := envSpec("p", "1")
@@ -233,14 +233,14 @@ func TestAStatusThatIsRightIsNotWritten(t *testing.T) {
 	}
 	r.set(read("2", *next))
 	r.compareNow()
-	if !r.plans[k].since.IsZero() {
+	if !r.objects[k].turn.since.IsZero() {
 		t.Error("its own write makes the controller write again")
 	}
 	// Another client removes a condition.
 	spoiled := next.DeepCopy()
 	meta.RemoveStatusCondition(&spoiled.Conditions, kubeflowv1alpha1.ConditionAccepted)
 	r.set(read("3", *spoiled))
-	if r.plans[k].since.IsZero() {
+	if r.objects[k].turn.since.IsZero() {
 		t.Error("a status that somebody else has changed stays as it is")
 	}
 }
