@@ -238,6 +238,9 @@ func (c *changer) other(v reflect.Value) string {
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
+		if v.Kind() != reflect.Pointer && v.Type().Elem().Kind() == reflect.Interface {
+			break // a tree would contain itself
+		}
 		if parts := c.parts[v.Type()]; len(parts) > 0 && c.one(6) {
 			v.Set(parts[c.random.Intn(len(parts))])
 			return "a part of another place, or an earlier object"
