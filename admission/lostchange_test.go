@@ -5,9 +5,6 @@ package admission_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	cryptorand "crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -15,15 +12,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"math/rand"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	jsonpatchv4 "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -99,7 +94,7 @@ var kinds = []struct {
 // serveChanges serves webhooks of all kinds for each changer until the test ends.
 func serveChanges(t *testing.T, changers []*changer) (address string, pool *x509.CertPool) {
 	t.Helper()
-	certificate, pool := selfSigned(t)
+	certificate, pool := selfSigned()
 	options := serving.DefaultOptions()
 	options.BindAddress, options.SecurePort, options.MetricsBindAddress = "127.0.0.1", 0, "0"
 	options.DrainMin, options.DrainTimeout = 0, 0
@@ -139,26 +134,13 @@ func serveChanges(t *testing.T, changers []*changer) (address string, pool *x509
 	return server.Addr().String(), pool
 }
 
-func selfSigned(t *testing.T) (*tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(cryptorand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+// selfSigned returns httptest's certificate of 127.0.0.1.
+func selfSigned() (*tls.Certificate, *x509.CertPool) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
 	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+	pool.AddCert(server.Certificate())
+	return &server.TLS.Certificates[0], pool
 }
 
 // A caller sends objects to one changer's webhooks, one after the other.

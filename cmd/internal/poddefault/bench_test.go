@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sallyport-io/sallyport/admission"
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
@@ -23,9 +24,44 @@ import (
 	"github.com/sallyport-io/sallyport/internal/wire"
 )
 
-// BenchmarkHandle measures the handler alone, on the pod of a notebook as the API
-// server sends it and on larger ones, with at least 11 PodDefaults in the namespace.
+// BenchmarkHandle measures the handler alone.
 func BenchmarkHandle(b *testing.B) {
+	benchmarkPods(b, func(b *testing.B, webhook admission.Webhook, pod []byte, changes bool) {
+		req := createRequest(pod)
+		b.ReportAllocs()
+		for b.Loop() {
+			resp, err := webhook.Handler.Handle(b.Context(), req)
+			if err != nil || (len(resp.Patch) > 0) != changes {
+				b.Fatalf("%v %+v", err, resp)
+			}
+		}
+	})
+}
+
+// BenchmarkReview measures whole reviews, from the body to the answer.
+func BenchmarkReview(b *testing.B) {
+	benchmarkPods(b, func(b *testing.B, webhook admission.Webhook, pod []byte, _ bool) {
+		reviews, err := wire.NewAdmission(webhook, wire.AdmissionOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		review := recordedReview(b)
+		review.Request.Object.Raw = pod
+		body, err := json.Marshal(review)
+		if err != nil {
+			b.Fatal(err)
+		}
+		w, header := discard{}, http.Header{"Content-Type": {"application/json"}}
+		b.ReportAllocs()
+		for b.Loop() {
+			reviews.Answer(b.Context(), w, header, body)
+		}
+	})
+}
+
+// benchmarkPods measures the webhook with the pod of a notebook as the API server sends it and with
+// larger ones, beside at least 11 PodDefaults in the namespace.
+func benchmarkPods(b *testing.B, measure func(b *testing.B, webhook admission.Webhook, pod []byte, changes bool)) {
 	notebook := benchmarkPod(b)
 	for _, bench := range []struct {
 		name    string
@@ -44,51 +80,7 @@ func BenchmarkHandle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			req := createRequest(bench.pod)
-			b.ReportAllocs()
-			for b.Loop() {
-				resp, err := webhook.Handler.Handle(b.Context(), req)
-				if err != nil || (len(resp.Patch) > 0) != (bench.matches > 0) {
-					b.Fatalf("%v %+v", err, resp)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkReview measures whole reviews of the same pods, from the body to the answer.
-func BenchmarkReview(b *testing.B) {
-	notebook := benchmarkPod(b)
-	for _, bench := range []struct {
-		name    string
-		pod     []byte
-		matches int
-	}{
-		{"one matches", notebook, 1},
-		{"none matches", notebook, 0},
-		{"20 match", notebook, 20},
-		{"128 KB, one matches", largePod(b, notebook, 500, 500), 1},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			webhook, err := New(benchmarkIndex(bench.matches), DefaultSettings())
-			if err != nil {
-				b.Fatal(err)
-			}
-			reviews, err := wire.NewAdmission(webhook, wire.AdmissionOptions{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			review := recordedReview(b)
-			review.Request.Object.Raw = bench.pod
-			body, err := json.Marshal(review)
-			if err != nil {
-				b.Fatal(err)
-			}
-			w, header := discard{}, http.Header{"Content-Type": {"application/json"}}
-			b.ReportAllocs()
-			for b.Loop() {
-				reviews.Answer(b.Context(), w, header, body)
-			}
+			measure(b, webhook, bench.pod, bench.matches > 0)
 		})
 	}
 }
