@@ -80,7 +80,7 @@ func (t *tree) repeated() error {
 		return err
 	}
 	started := strconv.FormatInt(time.Now().Unix(), 10)
-	// What the collector frees is overwritten, so that whoever still reads it is seen.
+	// Freed memory is overwritten, so that a read after it was freed shows.
 	if err := t.with("CGO_ENABLED=1", "GODEBUG=clobberfree=1").run("", "go", "test", "-race", "./admission", "-run", "TestNoChangeIsLostOverHTTP", "-v",
 		"-timeout", "2h", "-mutations", "1000000", "-seed", started); err != nil {
 		return err
