@@ -192,6 +192,8 @@ func FuzzReader(f *testing.F) {
 		Lookup(exact, "a", "0", "b")
 		r = NewReader(exact)
 		r.MemberText("a")
+		r = NewReader(exact)
+		new(Texts).SkipArray(&r)
 		if !json.Valid(data) || !utf8.Valid(data) {
 			return
 		}
@@ -209,6 +211,7 @@ func FuzzReader(f *testing.F) {
 			t.Errorf("the whole value: got %q", whole)
 		}
 		memberText(t, exact)
+		arrayWithout(t, exact, got)
 	})
 }
 

@@ -148,7 +148,7 @@ func (ad *adder) addContainers(to, beside *podstate.List, wanted []plan.Item, id
 func (ad *adder) brought(to *podstate.List, w plan.Item) {
 	t := &podstate.Container{Origin: w.Origin, Init: to.Field == "initContainers"}
 	r := rawjson.NewReader(w.Value)
-	t.Read(&r, "", podstate.WantedLists{}, &ad.Pod.Bounds)
+	t.Read(&r, "", &podstate.WantedLists{}, &ad.Pod.Bounds)
 	ad.Pod.Bounds.Did(len(ad.Pod.App) + len(ad.Pod.Init))
 	for _, containers := range [][]podstate.Container{ad.Pod.App, ad.Pod.Init} {
 		for i := range containers {

@@ -20,10 +20,12 @@ type List struct {
 	Raw    jsontext.Value // the original; nil if absent
 	bounds *meta.Budget   // of the pod
 
-	read      bool
-	present   []element // the original elements, see [List.Length]
-	keysApart [][]byte  // of elements whose key is not contiguous in the input
-	ahead     bool      // present was read with the pod
+	counted   bool
+	length    int            // of the original, once it is counted or ahead
+	present   []element      // the original elements, see [List.original]
+	keysApart [][]byte       // of elements whose key is not contiguous in the input
+	ahead     bool           // it was read, or looked through, with the pod
+	without   *rawjson.Texts // keys that no original element has; may be nil
 	Added     []plan.Item
 	Removed   []Removal
 	Replaced  []replacement
@@ -58,18 +60,18 @@ func (l *List) Path() string { return l.parent + "/" + l.Field }
 
 // Length returns the number of original elements.
 func (l *List) Length() int {
-	if l.read {
-		return len(l.present)
+	if l.counted {
+		return l.length
 	}
-	l.read = true
+	l.counted = true
 	if l.ahead {
-		for i := range l.present {
+		for i := range l.length {
 			if !l.bounds.Reads() {
-				l.present = l.present[:i]
+				l.length = i
 				break
 			}
 		}
-		return len(l.present)
+		return l.length
 	}
 	r := rawjson.NewReader(l.Raw)
 	r.Array(func(int) {
@@ -79,7 +81,18 @@ func (l *List) Length() int {
 		}
 		l.element(&r, 0)
 	})
-	return len(l.present)
+	l.length = len(l.present)
+	return l.length
+}
+
+// original returns an original element. It reads those of a list that was looked through.
+func (l *List) original(index int) *element {
+	if l.present == nil {
+		l.bounds.Scans(len(l.Raw))
+		r := rawjson.NewReader(l.Raw)
+		r.Array(func(int) { l.element(&r, 0) })
+	}
+	return &l.present[index]
 }
 
 // element reads the next element of a list that begins at begin.
@@ -102,7 +115,7 @@ func (l *List) element(r *rawjson.Reader, begin int) {
 
 // Key returns the key of an original element.
 func (l *List) Key(index int) []byte {
-	e := &l.present[index]
+	e := l.original(index)
 	if e.keyFrom < 0 {
 		return l.keysApart[^e.keyFrom]
 	}
@@ -111,26 +124,32 @@ func (l *List) Key(index int) []byte {
 
 // Value returns an original element.
 func (l *List) Value(index int) jsontext.Value {
-	e := &l.present[index]
+	e := l.original(index)
 	return l.Raw[e.from:e.to:e.to]
 }
 
 // take reads the list at the reader, including its elements if an object adds to it, so
-// that they need not be read again. It reads none if there are far too many.
-func (l *List) take(r *rawjson.Reader, wanted bool) {
+// that they need not be read again. It reads none if they have none of the keys that are
+// added, or if there are far too many.
+func (l *List) take(r *rawjson.Reader, wanted *wantedList) {
 	start := r.Offset()
-	if wanted = wanted && l.bounds.Ahead <= meta.MaxElements; wanted {
+	switch length, without := wanted.lookThrough(r); {
+	case !wanted.any || l.bounds.Ahead > meta.MaxElements:
+		r.Skip()
+	case without:
+		l.length, l.without = length, &wanted.keys
+		l.bounds.Ahead += length
+	default:
 		r.Array(func(int) {
 			if l.bounds.Ahead++; l.bounds.Ahead <= meta.MaxElements {
 				l.element(r, start)
 			}
 		})
-	} else {
-		r.Skip()
+		l.length = len(l.present)
 	}
 	l.Raw = r.Since(start)
-	if l.ahead = wanted && l.bounds.Ahead <= meta.MaxElements; !l.ahead {
-		l.present, l.keysApart = nil, nil
+	if l.ahead = wanted.any && l.bounds.Ahead <= meta.MaxElements; !l.ahead {
+		l.present, l.keysApart, l.without = nil, nil, nil
 	}
 }
 
@@ -138,7 +157,11 @@ func (l *List) take(r *rawjson.Reader, wanted bool) {
 // the key, as env may have, the last wins.
 func (l *List) Find(key string) (*plan.Item, int) {
 	present := l.Length()
-	if length := present + len(l.Added); length > meta.ShortList {
+	searched := present
+	if l.without != nil && l.without.Has(key) {
+		searched = 0
+	}
+	if length := searched + len(l.Added); length > meta.ShortList {
 		if l.looks++; l.looks > meta.ShortList {
 			if i, ok := l.positions()[key]; ok {
 				return l.at(i), i
@@ -152,7 +175,7 @@ func (l *List) Find(key string) (*plan.Item, int) {
 			return &l.Added[i], present + i
 		}
 	}
-	for i := present - 1; i >= 0; i-- {
+	for i := searched - 1; i >= 0; i-- {
 		if string(l.Key(i)) == key {
 			return l.at(i), i
 		}
@@ -170,7 +193,7 @@ func (l *List) Original(key string) jsontext.Value {
 
 // at returns the element at an index. Original elements come first.
 func (l *List) at(index int) *plan.Item {
-	if i := index - len(l.present); i >= 0 {
+	if i := index - l.length; i >= 0 {
 		return &l.Added[i]
 	}
 	if i := l.replacement(index); i >= 0 {
@@ -192,12 +215,12 @@ func (l *List) replacement(index int) int {
 
 // positions returns the positions of the keys of a long list.
 func (l *List) positions() map[string]int {
-	length := len(l.present) + len(l.Added)
+	length := l.length + len(l.Added)
 	if l.keys == nil {
 		l.keys = make(map[string]int, 2*length)
 	}
 	for ; l.indexed < length; l.indexed++ {
-		if i := l.indexed - len(l.present); i >= 0 {
+		if i := l.indexed - l.length; i >= 0 {
 			l.keys[l.Added[i].Key] = l.indexed
 		} else {
 			l.keys[string(l.Key(l.indexed))] = l.indexed
@@ -210,7 +233,7 @@ func (l *List) positions() map[string]int {
 func (l *List) Replace(wanted plan.Item) {
 	there, index := l.Find(wanted.Key)
 	l.bounds.Replaces(len(there.Value), len(wanted.Value))
-	if i := index - len(l.present); i >= 0 {
+	if i := index - l.length; i >= 0 {
 		l.Added[i] = wanted
 		return
 	}

@@ -70,11 +70,11 @@ func Read(raw []byte, md meta.Metadata, objects []*plan.Plan, within meta.Budget
 	ok = r.Object(func(field []byte) {
 		switch string(field) {
 		case "volumes":
-			p.Volumes.take(&r, wanted.volumes)
+			p.Volumes.take(&r, &wanted.volumes)
 		case "tolerations":
-			p.Tolerations.take(&r, wanted.tolerations)
+			p.Tolerations.take(&r, &wanted.tolerations)
 		case "imagePullSecrets":
-			p.PullSecrets.take(&r, wanted.pullSecrets)
+			p.PullSecrets.take(&r, &wanted.pullSecrets)
 		case "containers":
 			p.Containers.Raw, p.App = p.readContainers(&r, "containers", wanted, &valid)
 		case "initContainers":
@@ -85,7 +85,7 @@ func Read(raw []byte, md meta.Metadata, objects []*plan.Plan, within meta.Budget
 	return p, ok && valid
 }
 
-func (p *Pod) readContainers(r *rawjson.Reader, listField string, wanted WantedLists, valid *bool) (jsontext.Value, []Container) {
+func (p *Pod) readContainers(r *rawjson.Reader, listField string, wanted *WantedLists, valid *bool) (jsontext.Value, []Container) {
 	containers := make([]Container, 0, 2)
 	start := r.Offset()
 	r.Array(func(index int) {
@@ -104,7 +104,7 @@ func (p *Pod) readContainers(r *rawjson.Reader, listField string, wanted WantedL
 }
 
 // Read reads a container in one pass. It returns false if the container is malformed.
-func (c *Container) Read(r *rawjson.Reader, path string, wanted WantedLists, b *meta.Budget) bool {
+func (c *Container) Read(r *rawjson.Reader, path string, wanted *WantedLists, b *meta.Budget) bool {
 	c.Path, c.Bounds = path, b
 	c.Env = List{Kind: plan.EnvKind, parent: path, Field: "env", bounds: b}
 	c.EnvFrom = List{Kind: plan.EnvFromKind, parent: path, Field: "envFrom", bounds: b}
@@ -116,11 +116,11 @@ func (c *Container) Read(r *rawjson.Reader, path string, wanted WantedLists, b *
 			name, _ := r.String()
 			c.Name = string(name)
 		case "env":
-			c.Env.take(r, wanted.env)
+			c.Env.take(r, &wanted.env)
 		case "envFrom":
-			c.EnvFrom.take(r, wanted.envFrom)
+			c.EnvFrom.take(r, &wanted.envFrom)
 		case "volumeMounts":
-			c.VolumeMounts.take(r, wanted.volumeMounts)
+			c.VolumeMounts.take(r, &wanted.volumeMounts)
 		case "volumeDevices":
 			c.Devices = true
 		}
@@ -134,33 +134,4 @@ func (c *Container) Read(r *rawjson.Reader, path string, wanted WantedLists, b *
 func (c *Container) Native() bool {
 	policy, _ := rawjson.Lookup(c.Raw, "restartPolicy")
 	return c.Init && string(policy) == `"Always"`
-}
-
-// WantedLists are the lists of a pod that some object adds to, whose elements must be
-// read.
-type WantedLists struct {
-	volumes, tolerations, pullSecrets bool
-	env, envFrom, volumeMounts        bool // of containers
-	targeted                          bool // init containers may be selected too
-}
-
-func wantedBy(objects []*plan.Plan) (w WantedLists) {
-	for _, c := range objects {
-		w.volumes = w.volumes || len(c.Volumes) > 0
-		w.tolerations = w.tolerations || len(c.Tolerations) > 0
-		w.pullSecrets = w.pullSecrets || len(c.PullSecrets) > 0
-		w.env = w.env || len(c.Env) > 0
-		w.envFrom = w.envFrom || len(c.EnvFrom) > 0
-		w.volumeMounts = w.volumeMounts || len(c.VolumeMounts) > 0
-		w.targeted = w.targeted || c.Target != nil
-	}
-	return w
-}
-
-// ofInitContainers returns the lists for init containers.
-func (w WantedLists) ofInitContainers() WantedLists {
-	if !w.targeted {
-		return WantedLists{}
-	}
-	return w
 }
