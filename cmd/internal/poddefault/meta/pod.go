@@ -22,7 +22,8 @@ type Metadata struct {
 	Annotations Labels
 	// The original values, nil if absent.
 	RawLabels, RawAnnotations jsontext.Value
-	Crowded                   bool // too many labels or annotations to read
+	owners                    jsontext.Value // nil if absent; once it is complete
+	Crowded                   bool           // too many labels or annotations to read
 	Request                   types.UID
 	DryRun                    bool
 	Workload                  Workload // see workloadOf; empty until needed
@@ -99,6 +100,8 @@ func (md *Metadata) read(r *rawjson.Reader, field []byte) {
 	case "namespace":
 		namespace, _ := r.String()
 		md.Namespace = string(namespace)
+	case "ownerReferences":
+		md.owners = r.Value()
 	case "labels":
 		md.RawLabels, md.Labels = md.readLabels(r)
 	case "annotations":

@@ -70,9 +70,8 @@ func WorkloadBy(w Workload, pod, hash string) Workload {
 // controllerOf returns the pod's controller, without a name if it has none.
 func controllerOf(pod *Metadata, b *Budget) (controller Workload) {
 	pod.Complete()
-	raw, _ := rawjson.Lookup(pod.Raw, "ownerReferences")
-	b.Scans(len(pod.Raw))
-	owners := rawjson.NewReader(raw)
+	b.Scans(len(pod.owners))
+	owners := rawjson.NewReader(pod.owners)
 	owners.Array(func(int) {
 		var version, kind, name []byte
 		controls := false
