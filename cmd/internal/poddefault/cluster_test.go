@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 func parseClusterPodDefault(t testing.TB, data string) *sallyportv1alpha1.ClusterPodDefault {
@@ -27,7 +27,7 @@ func TestNamespacesAreWaitedForIfTheirLabelsCount(t *testing.T) {
 	index := source.NewIndex()
 	index.Strict = true
 	selected := func() (string, error) {
-		objects, err := index.Select(t.Context(), podtest.Namespace, meta.Labels{})
+		objects, err := index.Select(t.Context(), podtest.Namespace, podmeta.Labels{})
 		return plan.Names(objects), err
 	}
 	index.Set(plan.CompileCluster(parseClusterPodDefault(t, `{metadata: {name: all}, spec: {selector: {}}}`)))
@@ -74,7 +74,7 @@ func TestClusterPodDefaultWithABrokenNamespaceSelectorSelectsNone(t *testing.T) 
 	}
 	index := source.NewIndex()
 	index.Set(c)
-	if objects, err := index.Select(t.Context(), podtest.Namespace, meta.Labels{}); err != nil || len(objects) > 0 {
+	if objects, err := index.Select(t.Context(), podtest.Namespace, podmeta.Labels{}); err != nil || len(objects) > 0 {
 		t.Errorf("got %v, %v", objects, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
@@ -146,7 +147,7 @@ func TestExemptionsCostNothingWithoutAny(t *testing.T) {
 	now := time.Now()
 	index := exemptIndex(t, "", &now)
 	b := meta.NewBudget(t.Context())
-	pod := &match.Arrival{Metadata: &meta.Metadata{Namespace: podtest.Namespace}, Bounds: &b}
+	pod := &match.Arrival{Metadata: &meta.Metadata{Metadata: podmeta.Metadata{Namespace: podtest.Namespace}}, Bounds: &b}
 	selected := index.All(podtest.Namespace)
 	if got := testing.AllocsPerRun(100, func() {
 		if rest, exempted := pod.Exempt(index, selected); len(exempted) > 0 || !slices.Equal(rest, selected) {

@@ -9,12 +9,13 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // features stand beside the core: what is not here learns of no decision.
 type features struct {
 	asker   use.Asker
-	gone    func(namespace string, pod meta.Labels) []string
+	gone    func(namespace string, pod podmeta.Labels) []string
 	decided []func(namespace string, resp *admission.Response)
 	found   []func(namespace string, of meta.Workload, findings []merge.Finding)
 }
@@ -27,7 +28,7 @@ func WithUsage(asker use.Asker) Feature { return func(f *features) { f.asker = a
 
 // WithGone has admitted pods tell of objects that selected pods with such labels until recently: see
 // [meta.GoneAnnotation].
-func WithGone(gone func(namespace string, pod meta.Labels) []string) Feature {
+func WithGone(gone func(namespace string, pod podmeta.Labels) []string) Feature {
 	return func(f *features) { f.gone = gone }
 }
 

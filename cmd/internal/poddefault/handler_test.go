@@ -18,6 +18,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 type failingSource struct {
@@ -25,7 +26,7 @@ type failingSource struct {
 	err error
 }
 
-func (s failingSource) Select(context.Context, string, meta.Labels) ([]*plan.Plan, error) {
+func (s failingSource) Select(context.Context, string, podmeta.Labels) ([]*plan.Plan, error) {
 	return nil, s.err
 }
 

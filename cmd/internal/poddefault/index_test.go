@@ -17,10 +17,10 @@ import (
 	"pgregory.net/rapid"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // TestIndexSelectsWhatEverySelectorWould changes an index at random and compares it
@@ -66,7 +66,7 @@ func TestIndexSelectsWhatEverySelectorWould(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		selected, err := index.Select(t.Context(), podtest.Namespace, meta.LabelsOf(set))
+		selected, err := index.Select(t.Context(), podtest.Namespace, podmeta.LabelsOf(set))
 		if err != nil {
 			rt.Fatal(err)
 		}

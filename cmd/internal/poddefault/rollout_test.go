@@ -17,6 +17,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/source"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -140,7 +141,7 @@ func TestSelectorsOfSteps(t *testing.T) {
 	index := source.NewIndex()
 	index.Strict = true
 	index.Set(compiled(2))
-	if _, err := index.Select(t.Context(), "unknown", meta.Labels{}); err == nil {
+	if _, err := index.Select(t.Context(), "unknown", podmeta.Labels{}); err == nil {
 		t.Error("it decides about a namespace that it does not know")
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/merge"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // A Trace has what became of the objects of a pod, as the decision knew it. Of several calls for one request, the first
@@ -55,7 +55,7 @@ func WithTrace(ctx context.Context, trace *Trace) context.Context {
 
 // traced fills in the trace of the call, if it has one: of a pod that was sent to a namespace with labels, and its match.
 // Without objects to merge m is nil.
-func (h *handler) traced(ctx context.Context, source match.Source, namespace string, sent meta.Labels, m *merge.Merge, of match.Match) {
+func (h *handler) traced(ctx context.Context, source match.Source, namespace string, sent podmeta.Labels, m *merge.Merge, of match.Match) {
 	trace, _ := ctx.Value(traceKey{}).(*Trace)
 	if trace == nil {
 		return

@@ -28,6 +28,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/use"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Identifiers of the webhooks in the API.
@@ -230,7 +231,7 @@ func (h *handler) review(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return admission.BadRequest("not a pod: metadata is missing or not an object"), nil
 	}
 	if md.Crowded {
-		return admission.DeniedResponse(fmt.Sprintf("pod %s has more than %d labels or annotations, the most that PodDefaults are matched with: give it fewer", md.Name, meta.MaxElements)), nil
+		return admission.DeniedResponse(fmt.Sprintf("pod %s has more than %d labels or annotations, the most that PodDefaults are matched with: give it fewer", md.Name, podmeta.MaxEntries)), nil
 	}
 	md.Request, md.DryRun = req.UID, req.DryRun != nil && *req.DryRun
 	excluded := md.Annotations.Get(meta.ExcludeAnnotation) == "true"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -29,9 +30,9 @@ func Disagreements(b *meta.Budget, c, other *plan.Plan) []string {
 	})
 	for _, map_ := range []struct {
 		name        string
-		mine, other []meta.Entry
+		mine, other []podmeta.Entry
 	}{{"label", c.Labels, other.Labels}, {"annotation", c.Annotations, other.Annotations}} {
-		for mine, theirs := range sameKey(b, map_.mine, map_.other, func(e meta.Entry) string { return e.Key }) {
+		for mine, theirs := range sameKey(b, map_.mine, map_.other, func(e podmeta.Entry) string { return e.Key }) {
 			if mine.Value != theirs.Value {
 				places = append(places, map_.name+" "+mine.Key)
 			}

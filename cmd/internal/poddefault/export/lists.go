@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // list is what an object adds to one list of the pod or of a container.
@@ -218,18 +218,18 @@ func (s scalar) ofContainer() string { return "c.?" + s.field + ".orValue([])" }
 type stringMap struct {
 	title               string // of an entry, for messages
 	parent, field, path string
-	wanted              []meta.Entry
+	wanted              []podmeta.Entry
 }
 
 // of returns an expression for the pod's map.
 func (m stringMap) of() string { return m.parent + ".?" + m.field + ".orValue({})" }
 
 // maps returns the maps that the object adds to. Marks are the annotations that mark the pod.
-func (o *object) maps(marks ...meta.Entry) []stringMap {
-	var nodes []meta.Entry
+func (o *object) maps(marks ...podmeta.Entry) []stringMap {
+	var nodes []podmeta.Entry
 	for _, f := range o.PodValues {
 		if f.Tokens[0] == "nodeSelector" {
-			nodes = append(nodes, meta.Entry{Key: f.Tokens[1], Value: string(plan.Text(f.Value))})
+			nodes = append(nodes, podmeta.Entry{Key: f.Tokens[1], Value: string(plan.Text(f.Value))})
 		}
 	}
 	return []stringMap{
@@ -240,4 +240,6 @@ func (o *object) maps(marks ...meta.Entry) []stringMap {
 }
 
 // mark is the annotation of pods that get the object.
-func (o *object) mark() meta.Entry { return meta.Entry{Key: o.MarkKey, Value: o.ResourceVersion} }
+func (o *object) mark() podmeta.Entry {
+	return podmeta.Entry{Key: o.MarkKey, Value: o.ResourceVersion}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Due returns the injecting objects that a pod with these labels and annotations would be
@@ -22,8 +23,9 @@ import (
 // would be refused, or that the source is not ready.
 func Due(ctx context.Context, source Source, namespace, workload string, labels, annotations map[string]string) (due []*plan.Plan, exempted []Exempted, err error) {
 	pod := &meta.Metadata{
-		Labels: meta.LabelsOf(labels), Annotations: meta.LabelsOf(annotations), Workload: meta.Workload{Unit: workload},
-		History: &meta.History{Revisions: meta.RevisionsIn(annotations[meta.RevisionsAnnotation]), Stored: true},
+		Metadata: podmeta.Metadata{Labels: podmeta.LabelsOf(labels), Annotations: podmeta.LabelsOf(annotations)},
+		Workload: meta.Workload{Unit: workload},
+		History:  &meta.History{Revisions: meta.RevisionsIn(annotations[meta.RevisionsAnnotation]), Stored: true},
 	}
 	return dueTo(ctx, pod, source, namespace)
 }
@@ -77,7 +79,7 @@ func dueTo(ctx context.Context, md *meta.Metadata, source Source, namespace stri
 }
 
 // labelsBy returns the labels that objects add to those of a pod.
-func labelsBy(objects []*plan.Plan, to meta.Labels) (added []meta.Entry) {
+func labelsBy(objects []*plan.Plan, to podmeta.Labels) (added []podmeta.Entry) {
 	known := map[string]bool{}
 	for _, c := range objects {
 		if !c.Injects() {
@@ -100,8 +102,8 @@ func labelsBy(objects []*plan.Plan, to meta.Labels) (added []meta.Entry) {
 // for their requests, which are gone.
 func Includes(ctx context.Context, source Source, c *plan.Plan, pod *metav1.ObjectMeta) (bool, error) {
 	md := &meta.Metadata{
-		Labels: meta.LabelsOf(pod.Labels), Annotations: meta.LabelsOf(pod.Annotations), Workload: meta.Workload{Unit: meta.WorkloadOf(pod)},
-		Name: pod.Name, History: &meta.History{}, Unplaced: pod.GenerateName != "",
+		Metadata: podmeta.Metadata{Name: pod.Name, Labels: podmeta.LabelsOf(pod.Labels), Annotations: podmeta.LabelsOf(pod.Annotations)},
+		Workload: meta.Workload{Unit: meta.WorkloadOf(pod)}, History: &meta.History{}, Unplaced: pod.GenerateName != "",
 	}
 	if !md.Unplaced {
 		md.Raw = append(append([]byte(`{"name":`), meta.Quote(pod.Name)...), '}')

@@ -20,6 +20,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Source knows the objects, and all else that decides which of them a pod gets. An error
@@ -31,7 +32,7 @@ type Source interface {
 	Fresh(ctx context.Context, namespace string) (Source, error)
 	// Select returns the PodDefaults of a namespace, and the ClusterPodDefaults that select
 	// it, whose selectors match a pod with the given labels, in order of application.
-	Select(ctx context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error)
+	Select(ctx context.Context, namespace string, pod podmeta.Labels) ([]*plan.Plan, error)
 	// Named returns those of them with these names, as in [meta.DecisionsAnnotation],
 	// whatever labels they select.
 	Named(ctx context.Context, namespace string, decisions []string) ([]*plan.Plan, error)
@@ -86,7 +87,7 @@ func (s *Matcher) BySent(source Source) (Match, error) {
 // ByStored adds to a match the objects without allowExclude that the labels select with
 // which the pod would be stored, so that no object that adds labels gets a pod past one.
 // Other objects that only these labels select are outside.
-func (s *Matcher) ByStored(source Source, m Match, added []meta.Entry) (out Match, more []*plan.Plan, err error) {
+func (s *Matcher) ByStored(source Source, m Match, added []podmeta.Entry) (out Match, more []*plan.Plan, err error) {
 	all, err := s.by(source, s.Labels.With(added), false)
 	if err != nil {
 		return m, nil, err
@@ -124,7 +125,7 @@ func (s *Matcher) ByStored(source Source, m Match, added []meta.Entry) (out Matc
 
 // by selects by labels, of which those that an earlier call has added do not count if sent
 // is set.
-func (s *Matcher) by(source Source, set meta.Labels, sent bool) (out Match, err error) {
+func (s *Matcher) by(source Source, set podmeta.Labels, sent bool) (out Match, err error) {
 	out.Namespace = s.Namespace
 	var pinned []*plan.Plan
 	if len(s.marked) > 0 {
@@ -176,7 +177,7 @@ func (s *Matcher) by(source Source, set meta.Labels, sent bool) (out Match, err 
 }
 
 // within returns the limit that the selected objects exceed, or nil.
-func (s *Matcher) within(selected []*plan.Plan, set meta.Labels) error {
+func (s *Matcher) within(selected []*plan.Plan, set podmeta.Labels) error {
 	if s.Bounds.Did(meta.WorkOfVisit*len(selected) + meta.WorkOfLabel*set.Len()); s.Bounds.Fault != nil {
 		return s.Bounds.Fault
 	}
@@ -238,7 +239,7 @@ func (s *Matcher) markedBy() (names []string) {
 
 // withoutAdded returns the labels without those that an earlier call has added with these
 // objects.
-func (s *Matcher) withoutAdded(set meta.Labels, applied []*plan.Plan) meta.Labels {
+func (s *Matcher) withoutAdded(set podmeta.Labels, applied []*plan.Plan) podmeta.Labels {
 	added := map[string]bool{}
 	for _, c := range applied {
 		for _, l := range c.Labels {

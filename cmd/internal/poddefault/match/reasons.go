@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Why says what became of an object that selects a pod, or would.
@@ -82,14 +82,14 @@ func (m *Match) BySent(c *plan.Plan) bool { return m.bySent == nil || plan.IsIn(
 
 // A View is what selects objects for a pod: its labels, and those of its namespace.
 type View struct {
-	sent, stored meta.Labels // stored is with those that objects add
+	sent, stored podmeta.Labels // stored is with those that objects add
 	namespace    labels.Set
 	known        bool // the source knows the labels of the namespace
 	excluded     bool // the pod excludes itself
 }
 
 // NewView returns the view of a pod of a namespace with the labels that it was sent with, and those that objects add.
-func NewView(source Source, namespace string, sent meta.Labels, added []meta.Entry, excluded bool) *View {
+func NewView(source Source, namespace string, sent podmeta.Labels, added []podmeta.Entry, excluded bool) *View {
 	v := &View{sent: sent, stored: sent.With(added), excluded: excluded}
 	v.namespace, v.known = source.NamespaceLabels(namespace)
 	return v

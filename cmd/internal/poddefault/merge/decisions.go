@@ -11,6 +11,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // decisions returns the value of [meta.DecisionsAnnotation]. An existing list stays if it
@@ -49,11 +50,11 @@ func (m *Merge) recorded() jsontext.Value {
 	}
 	changed := false
 	size := len(`""`)
-	entries := make([]meta.Entry, 0, len(m.Applied)+len(known))
+	entries := make([]podmeta.Entry, 0, len(m.Applied)+len(known))
 	add := func(decision, revision string) {
 		if length := len(decision) + len(revision) + len("@,"); size+length <= meta.MaxRevisionsBytes {
 			size += length
-			entries = append(entries, meta.Entry{Key: decision, Value: revision})
+			entries = append(entries, podmeta.Entry{Key: decision, Value: revision})
 		}
 	}
 	var own map[string]bool
@@ -92,7 +93,7 @@ func (m *Merge) recorded() jsontext.Value {
 	for _, decision := range others {
 		add(decision, known[decision])
 	}
-	slices.SortFunc(entries, func(a, b meta.Entry) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(entries, func(a, b podmeta.Entry) int { return strings.Compare(a.Key, b.Key) })
 	out := append(make([]byte, 0, size), '"')
 	for i, e := range entries {
 		if i > 0 {

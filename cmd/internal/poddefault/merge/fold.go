@@ -13,6 +13,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // ErrNoPod says that what should be a pod has no spec, or containers that are not objects.
@@ -103,7 +104,7 @@ func (f *Folding) alternatives(md *meta.Metadata, b *meta.Budget, m *Merge, of m
 }
 
 // AddedLabels returns the labels that the objects add to the pod.
-func (m *Merge) AddedLabels() (added []meta.Entry) {
+func (m *Merge) AddedLabels() (added []podmeta.Entry) {
 	if m == nil || len(m.labels) == 0 {
 		return nil
 	}

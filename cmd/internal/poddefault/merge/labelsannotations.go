@@ -5,9 +5,9 @@ package merge
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Values of setEntry.field.
@@ -18,7 +18,7 @@ const (
 
 type setEntry struct {
 	field  string
-	entry  meta.Entry
+	entry  podmeta.Entry
 	origin *plan.Plan
 }
 
@@ -32,7 +32,7 @@ type metadata struct {
 
 // setLabel adds a label. An existing label is never replaced, because Services, policies and
 // ClusterPodDefaults select by it.
-func (ad *adder) setLabel(wanted meta.Entry, c *plan.Plan) {
+func (ad *adder) setLabel(wanted podmeta.Entry, c *plan.Plan) {
 	value, there, opponent := ad.label(wanted.Key)
 	if there {
 		if value != wanted.Value {
@@ -58,7 +58,7 @@ func (md *metadata) label(key string) (value string, there bool, by *plan.Plan) 
 	return value, there, nil
 }
 
-func (ad *adder) setAnnotation(wanted meta.Entry, c *plan.Plan) {
+func (ad *adder) setAnnotation(wanted podmeta.Entry, c *plan.Plan) {
 	added := setEntry{annotationsField, wanted, c}
 	own, has := ad.Pod.Metadata.Annotations.Lookup(wanted.Key)
 	since := func() bool {

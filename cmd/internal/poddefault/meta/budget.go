@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Limits for one pod. No pod that a cluster can run reaches any of them. Together they
@@ -147,7 +149,7 @@ func (s *NameSet) Add(name string) {
 	s.list = append(s.list, name)
 	if s.set != nil {
 		s.set[name] = true
-	} else if len(s.list) > ShortList {
+	} else if len(s.list) > podmeta.ShortList {
 		s.set = make(map[string]bool, 2*len(s.list))
 		for _, n := range s.list {
 			s.set[n] = true

@@ -10,15 +10,6 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 )
 
-// LabelsOf returns labels as of a pod's bytes.
-func LabelsOf(set map[string]string) (l Labels) {
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		l.List = append(l.List, pair{[]byte(key), []byte(set[key])})
-	}
-	l.reindex()
-	return l
-}
-
 // Recorded reports whether an annotation of a pod says what was, or must not be, applied
 // to it.
 func Recorded(key string) bool {

@@ -3,127 +3,23 @@
 package meta
 
 import (
-	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/sallyport-io/sallyport/internal/json/rawjson"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Metadata decides whether to read the rest of a pod.
 type Metadata struct {
-	object       []byte         // the pod
-	Raw          jsontext.Value // nil if absent; up to left until it is complete
-	start, left  int            // offsets of raw and of what is left to read, 0 if nothing is
-	generateName []byte
-
-	Name        string // or generateName with its trailing dash
-	Namespace   string
-	Labels      Labels
-	Annotations Labels
-	// The original values, nil if absent.
-	RawLabels, RawAnnotations jsontext.Value
-	owners                    jsontext.Value // nil if absent; once it is complete
-	Crowded                   bool           // too many labels or annotations to read
-	Request                   types.UID
-	DryRun                    bool
-	Workload                  Workload // see workloadOf; empty until needed
-	History                   *History // see past; nil until needed
-	Unplaced                  bool     // whether its place in rollouts by pod is unknown, see Includes
-
-	Spec int // offset of the spec, 0 if unknown
+	podmeta.Metadata
+	Request  types.UID
+	DryRun   bool
+	Workload Workload // see workloadOf; empty until needed
+	History  *History // see past; nil until needed
+	Unplaced bool     // whether its place in rollouts by pod is unknown, see Includes
 }
 
-// ReadMetadata reads what selects objects for a pod. It stops there: most pods are not
-// read further, and managedFields are half of many. It returns false if the pod or its
-// metadata is malformed.
+// ReadMetadata reads what selects objects for a pod, and stops there.
 func ReadMetadata(raw []byte) (md Metadata, ok bool) {
-	md.object = raw
-	r := rawjson.NewReader(raw)
-	valid := true
-	ok = r.Object(func(field []byte) {
-		switch string(field) {
-		case "spec":
-			md.Spec = r.Offset()
-			if md.Raw != nil {
-				r.Stop()
-			}
-		case "metadata":
-			if r.Kind() == 'n' {
-				return
-			}
-			md.start = r.Offset()
-			valid = r.Object(func(field []byte) {
-				md.read(&r, field)
-				if md.Namespace != "" && md.RawLabels != nil && md.RawAnnotations != nil {
-					md.left = r.Offset()
-					r.Stop()
-				}
-			})
-			md.Raw = r.Since(md.start)
-		}
-	})
-	if md.Name == "" {
-		md.Name = string(md.generateName)
-	}
-	return md, ok && valid
-}
-
-// Complete reads what readMetadata left, if anything.
-func (md *Metadata) Complete() {
-	if md.left == 0 {
-		return
-	}
-	r := rawjson.NewReader(md.object[md.left:])
-	r.Rest(func(field []byte) { md.read(&r, field) })
-	end := md.left + len(r.Since(0))
-	md.Raw = md.object[md.start:end:end]
-	if md.Name == "" {
-		md.Name = string(md.generateName)
-	}
-	r.Rest(func(field []byte) {
-		if string(field) == "spec" {
-			md.Spec = md.left + r.Offset()
-			r.Stop()
-		}
-	})
-	md.left = 0
-}
-
-// read reads a field of the metadata.
-func (md *Metadata) read(r *rawjson.Reader, field []byte) {
-	switch string(field) {
-	case "name":
-		name, _ := r.String()
-		md.Name = string(name)
-	case "generateName":
-		md.generateName, _ = r.String()
-	case "namespace":
-		namespace, _ := r.String()
-		md.Namespace = string(namespace)
-	case "ownerReferences":
-		md.owners = r.Value()
-	case "labels":
-		md.RawLabels, md.Labels = md.readLabels(r)
-	case "annotations":
-		md.RawAnnotations, md.Annotations = md.readLabels(r)
-	}
-}
-
-func (md *Metadata) readLabels(r *rawjson.Reader) (raw jsontext.Value, l Labels) {
-	start := r.Offset()
-	r.Object(func(key []byte) {
-		if len(l.List) == MaxElements {
-			md.Crowded = true
-			r.Stop()
-			return
-		}
-		if value, ok := r.String(); ok {
-			if l.List == nil {
-				l.List = make([]pair, 0, 8)
-			}
-			l.List = append(l.List, pair{key, value})
-		}
-	})
-	l.reindex()
-	return r.Since(start), l
+	md.Metadata, ok = podmeta.Read(raw, podmeta.Selected)
+	return md, ok
 }

@@ -70,8 +70,8 @@ func WorkloadBy(w Workload, pod, hash string) Workload {
 // controllerOf returns the pod's controller, without a name if it has none.
 func controllerOf(pod *Metadata, b *Budget) (controller Workload) {
 	pod.Complete()
-	b.Scans(len(pod.owners))
-	owners := rawjson.NewReader(pod.owners)
+	b.Scans(len(pod.Owners))
+	owners := rawjson.NewReader(pod.Owners)
 	owners.Array(func(int) {
 		var version, kind, name []byte
 		controls := false

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -22,7 +22,7 @@ type Additions struct {
 	TrailingSlash                     []string // of the volumeMounts' paths, see [trailingSlash]
 	Volumes, Tolerations, PullSecrets []Item
 	InitContainers, Containers        []Item
-	Annotations                       []meta.Entry
+	Annotations                       []podmeta.Entry
 	StrayMounts                       []string // volumes used here but not part of the object
 
 	// Fields that most pods are not read for.

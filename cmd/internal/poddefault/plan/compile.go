@@ -24,6 +24,7 @@ import (
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/validate"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
 
@@ -105,9 +106,9 @@ func (c *Plan) pack(
 	c.priority, c.Policy, c.Audit = spec.Priority, kubeflowv1alpha1.ConflictPolicy(strings.Clone(string(meta.PolicyOf(spec)))), spec.Mode == kubeflowv1alpha1.ModeAudit
 	c.Group, c.connects, c.rolls = strings.Clone(spec.ExclusiveGroup), connectionsOf(spec), spec.Rollout.DeepCopy()
 	c.forms, c.status = validate.UISelectable(&spec.Selector), compact(status, c.revision)
-	c.Labels = meta.Entries(spec.Labels)
+	c.Labels = podmeta.Entries(spec.Labels)
 	for i, l := range c.Labels {
-		c.Labels[i] = meta.Entry{Key: strings.Clone(l.Key), Value: strings.Clone(l.Value)}
+		c.Labels[i] = podmeta.Entry{Key: strings.Clone(l.Key), Value: strings.Clone(l.Value)}
 	}
 	if selector, err := metav1.LabelSelectorAsSelector(ownSelector(&spec.Selector)); err == nil {
 		c.selector = selector
@@ -133,7 +134,7 @@ func (c *Plan) Unpack() *Plan {
 			c.Unreadable = fmt.Errorf("%s cannot be read: %w", c, err)
 			return
 		}
-		c.Annotations = meta.Entries(spec.Annotations)
+		c.Annotations = podmeta.Entries(spec.Annotations)
 		compiler{c, c.Additions}.compileSpec(spec)
 		if spec.Substitute && meta.HasPlaceholders(spec) {
 			c.Template = spec

@@ -15,6 +15,7 @@ import (
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -112,7 +113,7 @@ func (c compiler) compileFields(spec *kubeflowv1alpha1.PodDefaultSpec) {
 			c.PodValues = append(c.PodValues, FieldValue{[]string{f.name}, value, f.rule})
 		}
 	}
-	for _, e := range meta.Entries(spec.NodeSelector) {
+	for _, e := range podmeta.Entries(spec.NodeSelector) {
 		c.PodValues = append(c.PodValues, FieldValue{[]string{"nodeSelector", e.Key}, meta.Quote(e.Value), plainRule})
 	}
 	c.PodLists = appendList(c.origin, c.PodLists, spreadKind, spec.TopologySpreadConstraints, "topologySpreadConstraints")

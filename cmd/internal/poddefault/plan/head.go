@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Status is the observed status. It must not be changed.
@@ -77,7 +77,7 @@ type Head struct {
 	priority     int32
 	Policy       kubeflowv1alpha1.ConflictPolicy // empty: Kubeflow
 	Group        string                          // of alternatives; empty for none
-	Labels       []meta.Entry                    // added by the object
+	Labels       []podmeta.Entry                 // added by the object
 	Size         int                             // JSON size of the spec
 	status       kubeflowv1alpha1.PodDefaultStatus
 }
@@ -92,19 +92,19 @@ func (h *Head) Alternative(other *Plan) bool {
 
 // Adds reports whether the object adds this label to pods.
 func (h *Head) Adds(key, value string) bool {
-	return slices.Contains(h.Labels, meta.Entry{Key: key, Value: value})
+	return slices.Contains(h.Labels, podmeta.Entry{Key: key, Value: value})
 }
 
 // AddsLabel reports whether the object adds a label with this key to pods.
 func (h *Head) AddsLabel(key string) bool {
-	return slices.ContainsFunc(h.Labels, func(l meta.Entry) bool { return l.Key == key })
+	return slices.ContainsFunc(h.Labels, func(l podmeta.Entry) bool { return l.Key == key })
 }
 
 // AddsWhatSelects reports whether a selector requires a label that the object adds.
 func (h *Head) AddsWhatSelects(selector labels.Selector) bool {
 	requirements, _ := selector.Requirements()
 	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
-		return slices.ContainsFunc(h.Labels, func(l meta.Entry) bool {
+		return slices.ContainsFunc(h.Labels, func(l podmeta.Entry) bool {
 			return l.Key == r.Key() && r.Operator() != selection.NotIn && r.Operator() != selection.NotEquals && r.Matches(labels.Set{l.Key: l.Value})
 		})
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/jsonpatch"
 )
@@ -138,7 +139,7 @@ func (h *Holder) Set(v *HeldValue) {
 	}
 	if h.byID != nil {
 		h.byID[jsonpatch.Pointer(v.Tokens...)] = v
-	} else if len(h.Values) > meta.ShortList {
+	} else if len(h.Values) > podmeta.ShortList {
 		h.byID = make(map[string]*HeldValue, 2*len(h.Values))
 		for _, known := range h.Values {
 			h.byID[jsonpatch.Pointer(known.Tokens...)] = known

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -161,8 +162,8 @@ func (l *List) Find(key string) (*plan.Item, int) {
 	if l.without != nil && l.without.Has(key) {
 		searched = 0
 	}
-	if length := searched + len(l.Added); length > meta.ShortList {
-		if l.looks++; l.looks > meta.ShortList {
+	if length := searched + len(l.Added); length > podmeta.ShortList {
+		if l.looks++; l.looks > podmeta.ShortList {
 			if i, ok := l.positions()[key]; ok {
 				return l.at(i), i
 			}
@@ -248,7 +249,7 @@ func (l *List) Replace(wanted plan.Item) {
 	l.Replaced = append(l.Replaced, replacement{index, wanted})
 	if l.swapped != nil {
 		l.swapped[index] = len(l.Replaced) - 1
-	} else if len(l.Replaced) > meta.ShortList {
+	} else if len(l.Replaced) > podmeta.ShortList {
 		l.swapped = make(map[int]int, 2*len(l.Replaced))
 		for i, r := range l.Replaced {
 			l.swapped[r.Index] = i
@@ -263,7 +264,7 @@ func (l *List) Add(wanted plan.Item) (other *plan.Item, differences []string) {
 	if other == nil {
 		l.bounds.Grow(len(wanted.Value) + 1)
 		if l.Added == nil { // most objects add one element per list
-			l.Added = make([]plan.Item, 0, min(max(1, l.bounds.Applied), meta.ShortList))
+			l.Added = make([]plan.Item, 0, min(max(1, l.bounds.Applied), podmeta.ShortList))
 		}
 		l.Added = append(l.Added, wanted)
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 )
 
@@ -57,7 +58,7 @@ func TestAListThatIsLookedThroughIsAsOneThatIsRead(t *testing.T) {
 				t.Fatalf("%s in %s: %v at %d, want %v at %d", key, raw, gotItem, gotIndex, wantItem, wantIndex)
 			}
 		}
-		for range rapid.SampledFrom([]int{1, meta.ShortList + 1}).Draw(t, "times") { // of which many use an index
+		for range rapid.SampledFrom([]int{1, podmeta.ShortList + 1}).Draw(t, "times") { // of which many use an index
 			for _, w := range items {
 				find(w.Key)
 				got.Add(w)

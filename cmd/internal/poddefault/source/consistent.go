@@ -19,8 +19,8 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/match"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // Fresh implements [match.Source]. It lists only metadata, one list at a time per
@@ -154,7 +154,7 @@ func correct(all *plans, corrections []correction) *corrected {
 }
 
 // Select implements [match.Source].
-func (s *corrected) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+func (s *corrected) Select(_ context.Context, namespace string, pod podmeta.Labels) ([]*plan.Plan, error) {
 	return s.both(func(from map[string]*namespaceIndex) ([]*plan.Plan, error) {
 		return s.selected(from, namespace, pod)
 	})

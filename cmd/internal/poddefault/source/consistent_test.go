@@ -13,9 +13,9 @@ import (
 	"time"
 
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 // meet returns a meeting point of calls, whose lists the test releases one by one.
@@ -149,7 +149,7 @@ spec: {selector: {}}
 		{object: plan.Compile(fresh[1])},
 	})
 	for use, want := range map[string]string{"true": "added,changed,same", "old": "added,same"} {
-		selected, err := s.Select(t.Context(), podtest.Namespace, meta.LabelsOf(map[string]string{"use": use}))
+		selected, err := s.Select(t.Context(), podtest.Namespace, podmeta.LabelsOf(map[string]string{"use": use}))
 		if err != nil || plan.Names(selected) != want {
 			t.Errorf("use=%s selects %s (%v), want %s", use, plan.Names(selected), err, want)
 		}

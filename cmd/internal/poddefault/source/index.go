@@ -21,8 +21,8 @@ import (
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -202,7 +202,7 @@ func (p *plans) All(namespace string) []*plan.Plan {
 }
 
 // Select implements [match.Source].
-func (x *Index) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+func (x *Index) Select(_ context.Context, namespace string, pod podmeta.Labels) ([]*plan.Plan, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.selected(x.namespaces, namespace, pod)
@@ -210,7 +210,7 @@ func (x *Index) Select(_ context.Context, namespace string, pod meta.Labels) ([]
 
 // selected returns the objects in from that match the labels of a pod, in order of
 // application.
-func (p *plans) selected(from map[string]*namespaceIndex, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+func (p *plans) selected(from map[string]*namespaceIndex, namespace string, pod podmeta.Labels) ([]*plan.Plan, error) {
 	var selected []*plan.Plan
 	if cluster := from[""]; cluster != nil {
 		var err error
@@ -235,7 +235,7 @@ func (p *plans) inNamespace(namespace string, selected []*plan.Plan) ([]*plan.Pl
 }
 
 // selected appends the objects that match the labels of a pod.
-func (ns *namespaceIndex) selected(selected []*plan.Plan, pod meta.Labels) []*plan.Plan {
+func (ns *namespaceIndex) selected(selected []*plan.Plan, pod podmeta.Labels) []*plan.Plan {
 	var converted labels.Labels // once, because it allocates
 	take := func(candidates []*plan.Plan) {
 		for _, c := range candidates {

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 )
 
 const (
@@ -94,7 +94,7 @@ func (g *gone) none() bool {
 // Gone returns the entries of [meta.GoneAnnotation] for a pod that is stored with these labels. It is
 // for webhooks with a backstop: one replica writes what its policy reads, and for a while there may
 // be none.
-func (w *Watcher) Gone(namespace string, pod meta.Labels) []string {
+func (w *Watcher) Gone(namespace string, pod podmeta.Labels) []string {
 	if w.gone.none() {
 		return nil
 	}

@@ -18,9 +18,9 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/exempt"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/store"
 )
 
@@ -188,7 +188,7 @@ func (w *Watcher) WaitReady(ctx context.Context) error {
 }
 
 // Select implements [match.Source].
-func (w *Watcher) Select(_ context.Context, namespace string, pod meta.Labels) ([]*plan.Plan, error) {
+func (w *Watcher) Select(_ context.Context, namespace string, pod podmeta.Labels) ([]*plan.Plan, error) {
 	if err := w.Ready(); err != nil {
 		return nil, admission.Unavailable(err, time.Second)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package meta
+package podmeta
 
 import (
 	"maps"
@@ -65,6 +65,15 @@ func (l Labels) With(more []Entry) Labels {
 	}
 	added.reindex()
 	l.added = added
+	return l
+}
+
+// LabelsOf returns labels as of a pod's bytes.
+func LabelsOf(set map[string]string) (l Labels) {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		l.List = append(l.List, pair{[]byte(key), []byte(set[key])})
+	}
+	l.reindex()
 	return l
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package meta
+package podmeta
 
 import (
 	"math/rand/v2"
@@ -20,24 +20,22 @@ func TestMetadataIsReadInAnyOrder(t *testing.T) {
 		if random.IntN(2) == 0 {
 			name = `"name":"job-"`
 		}
+		const owners = `[{"kind":"Job","name":"training","controller":true}]`
 		metadata := shuffled(name, `"namespace":"team-a"`, `"labels":{"use":"gpu"}`, `"annotations":{"note":"x"}`,
-			`"ownerReferences":[{"kind":"Job","name":"training","controller":true}]`, `"managedFields":[{"fieldsV1":{"spec":{}}}]`)
+			`"ownerReferences":`+owners, `"managedFields":[{"fieldsV1":{"spec":{}}}]`)
 		const spec = `{"containers":[]}`
 		raw := shuffled(`"kind":"Pod"`, `"metadata": `+metadata, `"spec": `+spec, `"status":{}`)
 
-		md, ok := ReadMetadata([]byte(raw))
+		md, ok := Read([]byte(raw), Selected)
 		if !ok || md.Namespace != "team-a" || md.Labels.Get("use") != "gpu" || md.Annotations.Get("note") != "x" {
 			t.Fatalf("got %+v of %s", md, raw)
 		}
 		if md.left > 0 {
 			left++
 		}
-		b := NewBudget(t.Context())
-		if owner := controllerOf(&md, &b); owner.Kind != "Job" || owner.Name != "training" {
-			t.Errorf("got the controller %+v of %s", owner, raw)
-		}
-		if md.Name != "job-" || string(md.Raw) != metadata || !strings.HasPrefix(raw[md.Spec:], spec) {
-			t.Errorf("got name %q, metadata %s and spec at %d of %s", md.Name, md.Raw, md.Spec, raw)
+		md.Complete()
+		if md.Name != "job-" || string(md.Raw) != metadata || string(md.Owners) != owners || !strings.HasPrefix(raw[md.Spec:], spec) {
+			t.Errorf("got name %q, owners %s, metadata %s and spec at %d of %s", md.Name, md.Owners, md.Raw, md.Spec, raw)
 		}
 	}
 	if left < 100 {
