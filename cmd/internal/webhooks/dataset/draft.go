@@ -115,7 +115,7 @@ func (d *draft) annotation(key string) (string, bool) {
 			return c.value, true
 		}
 	}
-	return d.pod.annotations.lookup(key)
+	return d.pod.Annotations.Lookup(key)
 }
 
 func (d *draft) annotate(key, value, why string) {
@@ -126,7 +126,7 @@ func (d *draft) annotate(key, value, why string) {
 }
 
 func (d *draft) label(key, value, why string) {
-	if present, ok := d.pod.labels.lookup(key); !ok || present != value {
+	if present, ok := d.pod.Labels.Lookup(key); !ok || present != value {
 		d.labels = append(slices.DeleteFunc(d.labels, func(c change) bool { return c.key == key }), change{key, value, why})
 		d.changes++
 	}
@@ -166,8 +166,8 @@ func (e *emitter) told(path, source string) { e.Origin(emit.Source(source), path
 // emit makes the patch. Its error means that a list or map of the pod is malformed.
 func (d *draft) emit(explain bool) emit.Patch {
 	e := emitter{emit.New(explain, 8)}
-	e.entries("labels", d.pod.rawLabels, d.labels, d.pod.there)
-	e.entries("annotations", d.pod.rawAnnotations, d.annotations, d.pod.there || len(d.labels) > 0)
+	e.entries("labels", d.pod.RawLabels, d.labels, d.pod.Raw != nil)
+	e.entries("annotations", d.pod.RawAnnotations, d.annotations, d.pod.Raw != nil || len(d.labels) > 0)
 	d.affinity.Emit(&e.Patch)
 	e.volumes(d)
 	e.containers("containers", d.containers)

@@ -23,16 +23,16 @@ func Explain(ctx context.Context, source Source, settings Settings, namespace st
 	if err != nil {
 		return nil, err
 	}
-	meta, ok := readMetadata(pod, true)
+	md, ok := readMetadata(pod, true)
 	if !ok {
 		return nil, errNoPod
 	}
 	h := webhooks[0].Handler.(*handler) // covers all modes
-	mode := h.mode(&meta)
-	if mode == nil || settings.Disabled || meta.labels.get(InjectionLabel) == "false" {
+	mode := h.mode(&md)
+	if mode == nil || settings.Disabled || md.Labels.Get(InjectionLabel) == "false" {
 		return nil, nil
 	}
-	p, ok := readPod(pod, meta)
+	p, ok := readPod(pod, md)
 	if !ok {
 		return nil, errNoPod
 	}

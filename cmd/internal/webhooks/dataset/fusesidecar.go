@@ -78,20 +78,20 @@ const (
 
 // platform says what sidecars may do.
 func (d *draft) platform() (string, error) {
-	labels := d.pod.labels
+	labels := d.pod.Labels
 	if key := d.settings.PlatformLabel; key != "" {
-		if value, ok := labels.lookup(key); ok {
-			if labels.is(ServerlessLabel) {
+		if value, ok := labels.Lookup(key); ok {
+			if is(labels, ServerlessLabel) {
 				return "", refusef("label %s is deprecated and cannot stand beside %s: use the annotation %s", key, ServerlessLabel, platformAnnotation)
 			}
 			return knownPlatform(value)
 		}
 	}
-	if labels.is(UnprivilegedLabel) {
+	if is(labels, UnprivilegedLabel) {
 		return platformUnprivileged, nil
 	}
 	// The deprecated label is older than the annotation.
-	if value, ok := d.pod.annotations.lookup(platformAnnotation); ok && !labels.is(SidecarLabel) {
+	if value, ok := d.pod.Annotations.Lookup(platformAnnotation); ok && !is(labels, SidecarLabel) {
 		return knownPlatform(value)
 	}
 	return platformDefault, nil
@@ -197,7 +197,7 @@ func (d *draft) read(ctx context.Context, m *Mounted, ref Ref, into any) error {
 func (d *draft) inject(t *template, platform string) error {
 	m := t.mounted
 	why := "dataset " + m.Title() + ": " + fuseSidecarName + ": "
-	if !d.pod.labels.is(cacheDirLabel) {
+	if !is(d.pod.Labels, cacheDirLabel) {
 		t.drop(cacheVolumes)
 	}
 	if platform == platformUnprivileged {
@@ -226,7 +226,7 @@ func (d *draft) inject(t *template, platform string) error {
 		return nil
 	}
 	suffix := "-" + strconv.Itoa(d.nextSidecar())
-	if d.pod.labels.get(fusePostStartLabel) != "false" {
+	if d.pod.Labels.Get(fusePostStartLabel) != "false" {
 		t.checkMount()
 	}
 	names := make(map[string]string, len(t.volumes)) // a new name may be the former one of another volume

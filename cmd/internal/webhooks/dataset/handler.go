@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/cmd/internal/webhooks/dataset/pipeline"
 )
 
@@ -43,25 +44,28 @@ func (h *handler) Handle(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(req.Object.Raw) == 0 {
 		return admission.BadRequest("the request has no object; expected a pod"), nil
 	}
-	meta, ok := readMetadata(req.Object.Raw, h.all || h.settings.NamespaceLabel)
+	md, ok := readMetadata(req.Object.Raw, h.all || h.settings.NamespaceLabel)
 	if !ok {
 		return admission.BadRequest("not a pod: metadata is missing or not an object"), nil
 	}
-	if meta.labels.get(InjectionLabel) == "false" || meta.labels.is(DoneLabel) {
+	if md.Crowded {
+		return admission.DeniedResponse(fmt.Sprintf("pod %s has more than %d labels or annotations: give it fewer", md.Name, podmeta.MaxEntries)), nil
+	}
+	if md.Labels.Get(InjectionLabel) == "false" || is(md.Labels, DoneLabel) {
 		return admission.Allowed(), nil
 	}
 	// Before Kubernetes 1.24 the API server did not check the pod's namespace first.
-	if meta.namespace != "" && meta.namespace != req.Namespace {
+	if md.Namespace != "" && md.Namespace != req.Namespace {
 		return admission.DeniedResponse("the pod's metadata.namespace is another than the request's: leave it out"), nil
 	}
-	mode := h.mode(&meta)
+	mode := h.mode(&md)
 	if mode == nil {
 		return admission.Allowed(), nil
 	}
 	if req.Namespace == "" {
 		return nil, errors.New("the request has no namespace")
 	}
-	p, ok := readPod(req.Object.Raw, meta)
+	p, ok := readPod(req.Object.Raw, md)
 	if !ok {
 		return admission.BadRequest("not a pod: spec is missing, or a volume or container is not an object"), nil
 	}
@@ -86,10 +90,10 @@ func serverful(p *Profile) *pipelines  { return &p.serverful }
 func serverless(p *Profile) *pipelines { return &p.serverless }
 
 // mode returns the mode that a pod requests, or nil.
-func (h *handler) mode(meta *podMetadata) mode {
+func (h *handler) mode(md *podmeta.Metadata) mode {
 	asks, sidecars := false, false
 	for i := range optInLabels {
-		if in := &optInLabels[i]; meta.labels.is(in.label) {
+		if in := &optInLabels[i]; is(md.Labels, in.label) {
 			asks, sidecars = true, sidecars || in.serverless
 		}
 	}
@@ -125,7 +129,7 @@ func (h *handler) profileNow(ctx context.Context) (*Profile, error) {
 
 // draft makes a draft of the pod with the Datasets that it mounts.
 func (h *handler) draft(ctx context.Context, p *pod, req *admissionv1.AdmissionRequest) (*draft, error) {
-	precheck := p.annotations.get(SkipPrecheckAnnotation) != "true"
+	precheck := p.Annotations.Get(SkipPrecheckAnnotation) != "true"
 	d := newDraft(p)
 	d.namespace, d.uid, d.source, d.settings = req.Namespace, string(req.UID), h.source, &h.settings
 	d.resolve = func(claims []string) ([]*Mounted, error) {
@@ -169,8 +173,8 @@ func (h *handler) answer(p *pod, err error) (*admission.Response, error) {
 		return nil, err
 	}
 	message := r.message
-	if p.name != "" {
-		message = "pod " + p.name + ": " + message
+	if p.Name != "" {
+		message = "pod " + p.Name + ": " + message
 	}
 	return admission.DeniedResponse(message), nil
 }
@@ -225,7 +229,7 @@ func (d *draft) audit() map[string]string {
 // claim.
 func (d *draft) uniqueFolder(claim string) string {
 	sum := sha256.Sum256([]byte(d.namespace + "\x00" + d.uid + "\x00" + claim))
-	name := d.pod.name
+	name := d.pod.Name
 	if strings.HasSuffix(name, "-") {
 		name += "-generate-name"
 	}

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sallyport-io/sallyport/admission"
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/test/cases"
 )
 
@@ -230,6 +231,17 @@ func TestObjectsThatAreNoPodsAreRefused(t *testing.T) {
 	other.Resource.Resource = "services"
 	if resp := cases.Handle(t, webhook, other); resp.Allowed {
 		t.Error("it answers for services")
+	}
+}
+
+func TestAPodWithTooManyLabelsIsRefused(t *testing.T) {
+	labels := strings.Repeat(`"l":"",`, podmeta.MaxEntries)
+	pod := strings.Replace(onePod, `"labels":{`, `"labels":{`+labels, 1)
+	for allowed, pod := range map[bool]string{false: pod, true: strings.Replace(pod, `"l":"",`, "", 1)} {
+		resp := cases.Handle(t, webhookOver(t, newIndex(t, []byte(oneDataset)), nil), request(pod))
+		if resp.Allowed != allowed || !allowed && !strings.Contains(resp.Status.Message, "more than 20000 labels") {
+			t.Errorf("want allowed %t; got %+v", allowed, resp.Status)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (d *draft) mountChecks(templates []*template) {
 			of, kinds[t.mounted] = append(of, t.mounted), t.kind
 		}
 	}
-	run := d.pod.labels.is(appPostStartLabel)
+	run := is(d.pod.Labels, appPostStartLabel)
 	added := false
 	for _, list := range []struct {
 		containers []draftContainer

@@ -143,18 +143,18 @@ var schedPrefix, schedSuffix = []byte("fluid.io/dataset."), []byte(".sched")
 // without a matching claim causes a warning.
 func (d *draft) requiredClaims() []string {
 	var claims []string
-	for _, l := range d.pod.labels {
-		between, ok := bytes.CutPrefix(l.key, schedPrefix)
+	for _, l := range d.pod.Labels.List {
+		between, ok := bytes.CutPrefix(l.Key, schedPrefix)
 		if !ok {
 			continue
 		}
 		between, ok = bytes.CutSuffix(between, schedSuffix)
-		if !ok || string(l.value) != "required" {
+		if !ok || string(l.Value) != "required" {
 			continue
 		}
 		claim := string(between)
 		if d.dataset(claim) == nil {
-			d.warnf("label %s has no effect: the pod mounts no dataset by a claim of the name %s", l.key, claim)
+			d.warnf("label %s has no effect: the pod mounts no dataset by a claim of the name %s", l.Key, claim)
 			continue
 		}
 		claims = append(claims, claim)

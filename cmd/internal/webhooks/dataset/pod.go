@@ -7,127 +7,37 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/sallyport-io/sallyport/cmd/internal/podview/podmeta"
 	"github.com/sallyport-io/sallyport/internal/json/rawjson"
 	"github.com/sallyport-io/sallyport/internal/kube/nodeterms"
 )
 
-// entries are labels or annotations, held in the pod's original bytes.
-type entries []entry
-
-type entry struct{ key, value []byte }
-
-func (e entries) lookup(key string) (string, bool) {
-	for _, entry := range e {
-		if string(entry.key) == key {
-			return string(entry.value), true
-		}
-	}
-	return "", false
-}
-
-func (e entries) get(key string) string {
-	value, _ := e.lookup(key)
-	return value
-}
-
-// is reports whether the entry exists with the value "true".
-func (e entries) is(key string) bool {
-	for _, entry := range e {
-		if string(entry.key) == key {
-			return string(entry.value) == "true"
-		}
-	}
-	return false
-}
-
-// podMetadata decides whether to read the rest of a pod.
-type podMetadata struct {
-	there                     bool
-	name                      string // or generateName with its trailing dash
-	namespace                 string
-	labels, annotations       entries
-	rawLabels, rawAnnotations jsontext.Value // nil if absent
-
-	spec int // offset of the spec, 0 if unknown
-}
-
 // asks reports whether the pod has an opt-in label.
-func (m *podMetadata) asks() bool {
-	for i := range optInLabels {
-		if m.labels.is(optInLabels[i].label) {
-			return true
-		}
-	}
-	return false
+func asks(md *podmeta.Metadata) bool {
+	return slices.ContainsFunc(optInLabels, func(in optIn) bool { return is(md.Labels, in.label) })
 }
+
+// is reports whether a label exists with the value "true".
+func is(labels podmeta.Labels, key string) bool { return labels.Get(key) == "true" }
 
 // readMetadata reads the pod's metadata, and no spec that follows it. Unless all is
 // set, it stops after the labels of a pod without opt-in: the rest, above all the
 // managed fields, is most of it. It returns false if the pod or its metadata is
 // malformed.
-func readMetadata(raw []byte, all bool) (meta podMetadata, ok bool) {
-	r := rawjson.NewReader(raw)
-	var generateName []byte
-	valid := true
-	ok = r.Object(func(field []byte) {
-		switch string(field) {
-		case "metadata":
-			if r.Kind() == 'n' {
-				return
-			}
-			meta.there = true
-		case "spec":
-			meta.spec = r.Offset()
-			if meta.there {
-				r.Stop()
-			}
-			return
-		default:
-			return
-		}
-		valid = r.Object(func(field []byte) {
-			switch string(field) {
-			case "name":
-				meta.name = text(&r)
-			case "generateName":
-				generateName, _ = r.String()
-			case "namespace":
-				meta.namespace = text(&r)
-			case "labels":
-				meta.rawLabels, meta.labels = readEntries(&r)
-				if !all && !meta.asks() {
-					r.Stop()
-				}
-			case "annotations":
-				meta.rawAnnotations, meta.annotations = readEntries(&r)
-			}
-		})
-	})
-	if meta.name == "" {
-		meta.name = string(generateName)
+func readMetadata(raw []byte, all bool) (md podmeta.Metadata, ok bool) {
+	md, ok = podmeta.Read(raw, podmeta.Labeled)
+	if all || asks(&md) {
+		md.Complete()
 	}
-	return meta, ok && valid
-}
-
-func readEntries(r *rawjson.Reader) (raw jsontext.Value, e entries) {
-	start := r.Offset()
-	r.Object(func(key []byte) {
-		if value, ok := r.String(); ok {
-			if e == nil {
-				e = make(entries, 0, 8)
-			}
-			e = append(e, entry{key, value})
-		}
-	})
-	return r.Since(start), e
+	return md, ok
 }
 
 // pod is what the plugins need of a pod.
 type pod struct {
-	podMetadata
+	podmeta.Metadata
 	volumes          []volume
 	containers, init []container
-	nodeSelector     entries
+	nodeSelector     podmeta.Labels
 	affinity         jsontext.Value // nil if absent
 	hasVolumes       bool           // spec.volumes is a list
 }
@@ -156,12 +66,12 @@ type mount struct {
 
 // readPod reads the spec of a pod in one pass. It returns false if it is missing, or a
 // volume or container is malformed.
-func readPod(raw []byte, meta podMetadata) (*pod, bool) {
-	p := &pod{podMetadata: meta}
-	if meta.spec == 0 {
+func readPod(raw []byte, md podmeta.Metadata) (*pod, bool) {
+	p := &pod{Metadata: md}
+	if md.Spec == 0 {
 		return p, false
 	}
-	r := rawjson.NewReader(raw[meta.spec:])
+	r := rawjson.NewReader(raw[md.Spec:])
 	valid := true
 	ok := r.Object(func(field []byte) {
 		switch string(field) {
@@ -188,7 +98,7 @@ func readPod(raw []byte, meta podMetadata) (*pod, bool) {
 		case "initContainers":
 			p.init = readContainers(&r, &valid)
 		case "nodeSelector":
-			_, p.nodeSelector = readEntries(&r)
+			p.nodeSelector, _ = podmeta.ReadLabels(&r)
 		case "affinity":
 			p.affinity = r.Value()
 		}
@@ -233,8 +143,8 @@ func readContainers(r *rawjson.Reader, valid *bool) []container {
 
 // selector returns the requirements of the pod's node selector.
 func (p *pod) selector() (list []nodeterms.Requirement) {
-	for _, e := range p.nodeSelector {
-		list = append(list, nodeterms.Requirement{Key: string(e.key), Operator: nodeterms.In, Values: []string{string(e.value)}})
+	for _, e := range p.nodeSelector.List {
+		list = append(list, nodeterms.Requirement{Key: string(e.Key), Operator: nodeterms.In, Values: []string{string(e.Value)}})
 	}
 	return list
 }
