@@ -40,6 +40,14 @@ type Pod struct {
 	Controller metav1.OwnerReference
 }
 
+// Owned returns the pod as its controller sends it, which it names.
+func (p *Pod) Owned() (*manifest.Object, error) {
+	if p.Controller.Name == "" {
+		return p.Object, nil
+	}
+	return p.EditMetadata(func(meta map[string]any) { meta["ownerReferences"] = []metav1.OwnerReference{p.Controller} })
+}
+
 // PodKind is the kind of pods.
 var PodKind = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 

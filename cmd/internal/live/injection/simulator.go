@@ -14,7 +14,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/dryrun"
@@ -124,10 +123,10 @@ func (k *Defaults) owned(pod *workload.Pod) (*manifest.Object, error) {
 		_, inProgress := d.Plan.RolledOut()
 		return inProgress
 	}
-	if pod.Controller.Name == "" || len(k.Exemptions) == 0 && !slices.ContainsFunc(k.All, rolledOut) {
+	if len(k.Exemptions) == 0 && !slices.ContainsFunc(k.All, rolledOut) {
 		return pod.Object, nil
 	}
-	return pod.EditMetadata(func(meta map[string]any) { meta["ownerReferences"] = []metav1.OwnerReference{pod.Controller} })
+	return pod.Owned()
 }
 
 // ReadFiles reads and checks objects of files, or the object in an AdmissionReview. Use

@@ -90,7 +90,7 @@ func specOf(raw []byte) (members [][]byte) {
 func (h *handler) review(ctx context.Context, req *admissionv1.AdmissionRequest, object *manifest.Object, pods []*workload.Pod) (*admission.Response, error) {
 	w := warnings{of: object.Kind + " " + shortened(object.Name, maxName), several: len(pods) > 1}
 	for _, pod := range pods[:min(len(pods), maxTemplates)] {
-		made, err := pod.EditMetadata(func(meta map[string]any) { meta["ownerReferences"] = []metav1.OwnerReference{pod.Controller} })
+		made, err := pod.Owned()
 		if err != nil {
 			return nil, err
 		}
