@@ -35,6 +35,7 @@ type podDefaults struct {
 	hidden     bool            // no Secret is known, whatever the files have
 	told       map[string]bool // namespaces that already have a note
 	exempts    bool            // exemptions count
+	byWorkload bool            // some are rolled out or exempted from by the name of the workload
 	tolerant   bool            // invalid objects are ignored, as by the server
 	refuse     bool            // one that can never work is an error, unless it comes from a cluster
 }
@@ -113,6 +114,8 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 				object.At(), compiled, revision.Resource(compiled.Namespace()))
 		}
 		p.index.Set(compiled)
+		_, inProgress := compiled.RolledOut()
+		p.byWorkload = p.byWorkload || inProgress
 		p.connects = p.connects || compiled.Connects()
 		if compiled.Cluster() {
 			p.cluster = true
@@ -124,6 +127,7 @@ func (p *podDefaults) load(objects []*manifest.Object, namespace string, notes i
 		slices.SortFunc(list, exempt.Compare)
 		if p.exempts {
 			p.index.SetExemptions(namespace, list)
+			p.byWorkload = true
 		}
 	}
 	if len(exemptions) > 0 && !p.exempts {

@@ -310,9 +310,16 @@ func (r *reviewing) reviewPod(ctx context.Context, pod *workload.Pod, namespace 
 	if err := r.checker.CheckPod(ctx, pod); err != nil {
 		return err
 	}
+	made := pod.Object
+	if r.podDefaults.byWorkload {
+		var err error
+		if made, err = pod.Owned(); err != nil {
+			return err
+		}
+	}
 	asker := r.asker
 	asker.Operation, asker.Namespace = admissionv1.Create, namespace
-	q := asker.Ask(pod.Object, nil)
+	q := asker.Ask(made, nil)
 	out, err := Decide(ctx, q, r.webhooks)
 	if err == nil {
 		err = r.checkPlugins(ctx, q, out)
