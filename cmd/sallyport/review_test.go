@@ -307,6 +307,18 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	}
 }
 
+// TestCharactersThatJSONEscapesAsPairsArePrinted: YAML has no such pairs.
+func TestCharactersThatJSONEscapesAsPairsArePrinted(t *testing.T) {
+	with := file(t, "with.yaml", podDefaultYAML)
+	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"proxy": "true"}, "annotations": {"mood": "\ud83d\ude00\u2028"}}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}`
+	for _, output := range []string{"diff", "yaml"} {
+		got := sallyportWith(t, pod, "review", "-f", "-", "--with", with, "-o", output)
+		if got.status != exitOK || !strings.Contains(got.stdout, "HTTP_PROXY") || got.stderr != "" {
+			t.Errorf("-o %s: status %d, stdout:\n%s\nstderr:\n%s", output, got.status, got.stdout, got.stderr)
+		}
+	}
+}
+
 // namesOf returns the names of the objects that were printed.
 func namesOf(t *testing.T, printed string) []string {
 	t.Helper()

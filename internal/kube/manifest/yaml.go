@@ -107,6 +107,16 @@ func (d *Document) indentedByTab(line int) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " "), []byte("\t"))
 }
 
+// YAML returns JSON as YAML. The parser of YAML does not know pairs of surrogates, with which JSON
+// may escape a character, so it gets the characters themselves.
+func YAML(value jsontext.Value) ([]byte, error) {
+	plain := value.Clone()
+	if err := plain.Format(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.EscapeForJS(true)); err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(plain)
+}
+
 // Lines returns the lines of a YAML document at which the pointers' targets begin. It omits
 // pointers without a target.
 func Lines(document []byte, pointers []jsontext.Pointer) (map[jsontext.Pointer]int, error) {

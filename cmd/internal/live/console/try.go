@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
-	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/explain"
 	"github.com/sallyport-io/sallyport/cmd/internal/live/console/sidebyside"
@@ -138,7 +137,7 @@ func (v *visit) given(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text, err := yaml.JSONToYAML(raw)
+		text, err := manifest.YAML(raw)
 		return string(text), err
 	}
 	return "", fmt.Errorf("%w: the type is %q: choose poddefault or clusterpoddefault", explain.ErrBadInput, manifest.Printable(v.FormValue("type")))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/go-json-experiment/json/jsontext"
-	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/admission"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -40,11 +39,11 @@ type Line struct {
 // context says. OriginsBefore are the origins of fields in the object before; nil if there are
 // none.
 func Hunks(before, after jsontext.Value, originsBefore, origins []admission.Origin, context int) ([]Hunk, error) {
-	was, err := yaml.JSONToYAML(before)
+	was, err := manifest.YAML(before)
 	if err != nil {
 		return nil, err
 	}
-	is, err := yaml.JSONToYAML(after)
+	is, err := manifest.YAML(after)
 	if err != nil || string(was) == string(is) {
 		return nil, err
 	}
@@ -89,7 +88,7 @@ func Hunks(before, after jsontext.Value, originsBefore, origins []admission.Orig
 
 // Unchanged returns the lines of an object in JSON.
 func Unchanged(object jsontext.Value) ([]Line, error) {
-	document, err := yaml.JSONToYAML(object)
+	document, err := manifest.YAML(object)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/report"
 	"github.com/sallyport-io/sallyport/internal/cli"
@@ -167,7 +166,7 @@ func (p *Printer) End(err error) error {
 func (p *Printer) format(o *Outcome) (string, error) {
 	switch p.Output {
 	case OutputYAML:
-		out, err := yaml.JSONToYAML(o.After)
+		out, err := manifest.YAML(o.After)
 		return string(out), err
 	case OutputJSON:
 		return manifest.Indent(o.After)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/go-json-experiment/json/jsontext"
-	"sigs.k8s.io/yaml"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/offline/review"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
@@ -58,7 +57,7 @@ func (f *comparison) asYAML() (string, error) {
 func joinYAML[T any](list []T, raw func(T) jsontext.Value) (string, error) {
 	texts := make([]string, len(list))
 	for i, entry := range list {
-		text, err := yaml.JSONToYAML(raw(entry))
+		text, err := manifest.YAML(raw(entry))
 		if err != nil {
 			return "", err
 		}
