@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/drift"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
 	"github.com/sallyport-io/sallyport/internal/cli/terminal"
 	"github.com/sallyport-io/sallyport/internal/kube/manifest"
 )
@@ -50,11 +51,11 @@ func (d *Drift) objectRows() [][]terminal.Span {
 	}
 	rows := [][]terminal.Span{terminal.Heading.Row(titles...)}
 	for _, of := range d.PodDefaults {
-		revision := cmp.Or(of.Revision, "-")
+		shown := cmp.Or(revision.Short(of.Revision), "-")
 		if !of.Exists {
-			revision = "deleted"
+			shown = "deleted"
 		}
-		row := plainRow(of.Name, revision)
+		row := plainRow(of.Name, shown)
 		for _, state := range drift.States() {
 			style := terminal.Quiet
 			if of.Pods[state] > 0 {

@@ -36,7 +36,7 @@ func TestTextsOfTenantsPrintNoLinesOfTheirOwn(t *testing.T) {
 func TestDriftIsATableInTheWidthOfTheTerminal(t *testing.T) {
 	d := &Drift{
 		PodDefaults: []driftOf{
-			{Name: "PodDefault team-a/proxy", Exists: true, Revision: "proxy-5f3c2a1b", Pods: map[drift.State]int{drift.Current: 7, drift.Outdated: 2}},
+			{Name: "PodDefault team-a/proxy", Exists: true, Revision: "5f1c2ab9e0d84c3aa61b70d2f9c4e853", Pods: map[drift.State]int{drift.Current: 7, drift.Outdated: 2}},
 			{Name: "ClusterPodDefault zone", Pods: map[drift.State]int{drift.Surplus: 1, drift.Missed: 1}},
 		},
 		Workloads: []DriftedWorkload{
