@@ -217,7 +217,7 @@ func (ad *adder) addToleration(w plan.Item) {
 // as the same.
 func (ad *adder) warnOfSlash(target *podstate.Container, mount plan.Item, twin string) {
 	if other, _ := target.VolumeMounts.Find(twin); other != nil {
-		ad.warn("%s: mountPath %s of container %s differs only by a slash from that of %s",
+		ad.warn("%s: mountPath %s of container %s differs only by a slash from that of %s: to the container both are one path, where one mount hides the other; write them alike",
 			mount.Origin, mount.Key, target.Name, holder(other.Origin, "the pod"))
 	}
 }

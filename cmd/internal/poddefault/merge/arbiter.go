@@ -118,6 +118,8 @@ func (ar *arbiter) disagree(l *podstate.List, wanted plan.Item, other *plan.Item
 			want = "another"
 		}
 		detail = fmt.Sprintf("the pod has %s, wanted is %s", have, want)
+	case l.Kind == plan.VolumeKind && plan.Member(other.Value, volumeSource(wanted.Value)).Kind() != '{':
+		detail = "that of the pod has another source, wanted is " + volumeSource(wanted.Value)
 	default:
 		detail = "it differs from that of the pod in " + strings.Join(differences, ", ")
 	}
@@ -132,6 +134,19 @@ func (ar *arbiter) disagree(l *podstate.List, wanted plan.Item, other *plan.Item
 	} else if ar.resolve(c, opponent, c.Policy, at, detail, since) {
 		l.Replace(wanted)
 	}
+}
+
+// volumeSource returns the field that is the source of an object's volume. A pod's may have fields
+// that are not known.
+func volumeSource(volume jsontext.Value) string {
+	source := "emptyDir" // the API server's default
+	r := rawjson.NewReader(volume)
+	r.Object(func(name []byte) {
+		if string(name) != "name" {
+			source = string(name)
+		}
+	})
+	return source
 }
 
 // envSource says where a variable's value comes from, without the value.
