@@ -42,7 +42,7 @@ demo: ## Show PodDefault injection on a real API server, check it, and end; says
 demo-cloud: ## Show a sample cloud controller manager that labels volumes on a real API server, check it, and end
 	$(ci) $@
 
-dev: ## The same, and stay up until Ctrl-C, with a KUBECONFIG to use
+dev: ## As demo, and stay up until Ctrl-C, with a KUBECONFIG to use
 	$(ci) $@
 
 build: ## Build bin/sallyport

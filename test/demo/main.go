@@ -150,7 +150,12 @@ func (d *demo) stayUp(ctx context.Context, assets string) error {
   curl -s `, d.server.Metrics, `/metrics | grep ^sallyport
   tail -f `, d.server.LogFile(), `
 
-There are no nodes: pods are stored, not run. Ctrl-C stops everything and removes the files.`)
+There are no nodes and none of Kubernetes' controllers: pods are stored, not run, and a Deployment gets no
+pods. In another namespace, first create the ServiceAccount of its pods:
+
+  kubectl create namespace team-b && kubectl -n team-b create serviceaccount default
+
+Ctrl-C stops everything and removes the files.`)
 	select {
 	case <-ctx.Done():
 		d.screen.println("\nStopping.")

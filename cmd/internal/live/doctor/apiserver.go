@@ -89,7 +89,7 @@ func (d *doctor) checkLeader(ctx context.Context) {
 	const check = "leader"
 	of, ok := d.authority()
 	if !ok {
-		d.Skip(check, "a server without a Secret for its authority elects no leader")
+		d.Skip(check, "a server that keeps its authority in memory elects none; of another, --authority-secret says where it is")
 		return
 	}
 	if !d.checkLease(ctx, of, "leads", "nothing is written or rotated") {

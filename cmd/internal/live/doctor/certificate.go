@@ -150,7 +150,7 @@ func (d *doctor) checkAuthority(ctx context.Context) {
 	const check = "authority"
 	of, ok := d.authority()
 	if !ok {
-		d.Skip(check, "the server keeps it in memory, or --authority-secret says where it is")
+		d.Skip(check, "the server keeps it in memory; if it does not, --authority-secret says where it is")
 		return
 	}
 	secret, err := d.Client.CoreV1().Secrets(of.Namespace).Get(ctx, of.Name, metav1.GetOptions{})
