@@ -110,7 +110,10 @@ func TestAnExplanationTellsTheStepOfARollout(t *testing.T) {
 		"not begun":                         {"{steps: [{percent: 100}]}", stable, running, 0, was + "(not begun)\n"},
 		"a new pod that only the current revision selects": {"{steps: [{percent: 0}]}", wantsOther, use, 1,
 			"not applied, the stable revision applies to the pod (step 1 of 1), and does not select it\n"},
-		"a new pod that only the stable revision selects": {"{steps: [{percent: 0}]}", wantsOther, other, 1, "applied\n    + spec.containers[main].env[A]\n"},
+		"a new pod that only the stable revision selects": {"{steps: [{percent: 0}]}", wantsOther, other, 1,
+			"applied, revision " + revision.Short(plan.RevisionOf([]byte(wantsOther))) + ", which is stable while revision " + revision.Short(current) + " is rolled out (step 1 of 1)\n    + spec.containers[main].env[A]\n"},
+		"a new pod in the step": {"{steps: [{percent: 100}]}", stable, use, 1,
+			"applied, revision " + revision.Short(current) + ", which is rolled out (step 1 of 1)\n    + spec.containers[main].env[A]\n"},
 	} {
 		known := stagedDefault(t, c.rollout, c.stable, c.step)
 		pod := one(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: team-a, "+c.pod+"}, spec: {containers: [{name: main, image: x}]}}")

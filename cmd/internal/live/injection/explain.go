@@ -187,7 +187,9 @@ func (e *Explanation) match(known *Defaults, stored *manifest.Object, out *revie
 		x := explained{Name: d.Plan.String(), Adds: added[d.Plan.String()], Exempt: r.By, Applied: r.Why == match.Applied && !refused}
 		if stored != nil {
 			x.Applied, x.Detail = d.wasApplied(stored, r)
-		} else if !x.Applied {
+		} else if x.Applied {
+			x.Detail = d.rolledOutTo(r)
+		} else {
 			x.Detail = d.WhyNot(r, refused)
 		}
 		if reason := unmatched(r); reason != "" {
@@ -255,6 +257,18 @@ func (d *Default) wasApplied(stored *manifest.Object, now match.Reason) (applied
 		return false, "it was created after the pod"
 	}
 	return false, "the webhook was not asked, or the object was another one then: see the namespace selector and the failure policy of its configuration"
+}
+
+// rolledOutTo tells which revision a new pod gets while one is rolled out.
+func (d *Default) rolledOutTo(now match.Reason) string {
+	if _, inProgress := d.Plan.RolledOut(); !inProgress {
+		return ""
+	}
+	current, got := revision.Short(d.Plan.Revision()), revision.Short(now.Object.Revision())
+	if got == current {
+		return fmt.Sprintf("revision %s, which is rolled out (%s)", current, d.stage())
+	}
+	return fmt.Sprintf("revision %s, which is stable while revision %s is rolled out (%s)", got, current, d.stage())
 }
 
 // stage returns where the rollout in progress is.
