@@ -237,7 +237,7 @@ func (t *turn) wins(path, container string, same, free bool) bool {
 // replace it when the pod was created did not.
 func (t *turn) conflict(path, container string, replaceable, everReplaceable bool) bool {
 	e, field, policy := element(path, container), strings.Fields(path)[0], t.ConflictPolicy
-	earlier, ofPod := t.from[e], t.from[e] == nil || t.agreed[e]
+	earlier, ofPod := t.from[e], t.added[container] == nil && (t.from[e] == nil || t.agreed[e])
 	switch {
 	case policy == kubeflow.ConflictOverride && replaceable && ofPod && t.replacedSince(e, field):
 	case policy == "" && slices.Contains(lastWins, field), policy == kubeflow.ConflictOverride && replaceable:

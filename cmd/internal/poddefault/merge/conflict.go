@@ -78,7 +78,7 @@ func (cs *conflicts) conflict(c conflict, format string, args ...any) {
 // pod if all objects allow it.
 func (cs *conflicts) remedy() string {
 	var ways []string
-	var change, pair bool
+	var change, pair, alone bool
 	exclude := true
 	for _, c := range cs.Conflicts {
 		switch {
@@ -88,6 +88,8 @@ func (cs *conflicts) remedy() string {
 			}
 		case c.opponent == nil:
 			change = true
+		case c.opponent.String() == c.object.String():
+			alone = true
 		default:
 			pair = true
 		}
@@ -98,6 +100,9 @@ func (cs *conflicts) remedy() string {
 	}
 	if pair {
 		ways = append(ways, "change one selector, or set spec.conflictPolicy")
+	}
+	if alone {
+		ways = append(ways, "take one of the two out of the object, or set its spec.conflictPolicy")
 	}
 	if exclude {
 		ways = append(ways, "exclude the pod with the annotation "+meta.ExcludeAnnotation+`: "true"`)
