@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/meta"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podstate"
@@ -162,11 +164,19 @@ func (f *Finished) devices(t *podstate.Container) {
 		if too {
 			f.Refuse(t.Since(mount.Origin), t.Since(device.Origin), fmt.Sprintf("the device %s of container %s is a mount too, by its path or by its volume", device.Key, t.Name))
 		}
-		volume, _ := f.Pod.Volumes.Find(name)
-		if volume != nil && plan.Member(volume.Value, "persistentVolumeClaim") == nil && plan.Member(volume.Value, "ephemeral") == nil {
-			f.Refuse(volume.Origin, t.Since(device.Origin), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.Key, t.Name))
+		if volume, _ := f.Pod.Volumes.Find(name); volume != nil && !ofClaim(volume.Value) {
+			since := volume.Origin
+			if original := f.Pod.Volumes.Original(name); original != nil && !ofClaim(original) {
+				since = nil // whatever has replaced it
+			}
+			f.Refuse(since, t.Since(device.Origin), fmt.Sprintf("the volume %s of the device %s of container %s is of no claim", name, device.Key, t.Name))
 		}
 	}
+}
+
+// ofClaim reports whether a volume may be a device.
+func ofClaim(volume jsontext.Value) bool {
+	return plan.Member(volume, "persistentVolumeClaim") != nil || plan.Member(volume, "ephemeral") != nil
 }
 
 // escalation: a container that is privileged, or nearly so, must allow privilege escalation.

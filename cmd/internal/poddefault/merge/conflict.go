@@ -78,7 +78,7 @@ func (cs *conflicts) conflict(c conflict, format string, args ...any) {
 // pod if all objects allow it.
 func (cs *conflicts) remedy() string {
 	var ways []string
-	var change, pair, alone bool
+	var change, pair, self bool
 	exclude := true
 	for _, c := range cs.Conflicts {
 		switch {
@@ -89,7 +89,7 @@ func (cs *conflicts) remedy() string {
 		case c.opponent == nil:
 			change = true
 		case c.opponent.String() == c.object.String():
-			alone = true
+			self = true
 		default:
 			pair = true
 		}
@@ -101,7 +101,7 @@ func (cs *conflicts) remedy() string {
 	if pair {
 		ways = append(ways, "change one selector, or set spec.conflictPolicy")
 	}
-	if alone {
+	if self {
 		ways = append(ways, "take one of the two out of the object, or set its spec.conflictPolicy")
 	}
 	if exclude {
