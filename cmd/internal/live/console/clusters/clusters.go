@@ -64,7 +64,7 @@ func read(ctx context.Context, name string, connect func(name string) (*rest.Con
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.Timeout = Patience // not all of client-go ends with a context
+	config.Timeout = Patience + time.Second // not all of client-go ends with a context; what does says that it was too slow
 	patient, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	options.Window = 0 // nobody waits for further failures
