@@ -40,7 +40,8 @@ func (ad *adder) addResources(t *podstate.Container, c *plan.Plan) {
 		}
 		if other, ok := t.Quantity(opposite, wanted.Name); ok && !ad.replacedBy(t, c, opposite, wanted.Name) {
 			compared := wanted.Parsed.Cmp(other)
-			if wanted.List == "requests" && compared > 0 || wanted.List == "limits" && compared < 0 || ad.loweredSince(t, c, opposite, wanted.Name, other) {
+			if wanted.List == "requests" && compared > 0 || wanted.List == "limits" && compared < 0 ||
+				!sets(c, opposite, wanted.Name) && ad.loweredSince(t, c, opposite, wanted.Name, other) {
 				ad.warn("%s: %s of %s of container %s left out: the request would be larger than the limit", c, wanted.List, wanted.Name, t.Name)
 				continue
 			}
@@ -85,6 +86,10 @@ func (ad *adder) warnOfSeveral(c *plan.Plan) {
 // replacedBy reports whether c will override the quantity.
 func (ad *adder) replacedBy(t *podstate.Container, c *plan.Plan, list, name string) bool {
 	ad.Pod.Bounds.Did(len(c.Resources) / 4)
-	replaces := slices.ContainsFunc(c.Resources, func(q plan.Quantity) bool { return q.List == list && q.Name == name })
-	return replaces && t.Value([]string{"resources", list, name}) == nil && ad.Pod.LimitRanged(t, list, name)
+	return sets(c, list, name) && t.Value([]string{"resources", list, name}) == nil && ad.Pod.LimitRanged(t, list, name)
+}
+
+// sets reports whether the object has the quantity.
+func sets(c *plan.Plan, list, name string) bool {
+	return slices.ContainsFunc(c.Resources, func(q plan.Quantity) bool { return q.List == list && q.Name == name })
 }
