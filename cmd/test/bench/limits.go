@@ -33,7 +33,7 @@ var limits = []limit{
 		m, ok := r.find(notebookManyMatch, sallyportName)
 		return m.PeakRSSMiB, ok
 	}},
-	{Part: partPodDefaults, Name: "notebook pod, 1 matches, usage Check", Unit: "× without", AtMost: 1.15, value: quotient(ratio(usageOneMatch, usageName), ratio(usageOneMatch, sallyportName))},
+	{Part: partPodDefaults, Name: "notebook pod, 1 matches, usage Check", Unit: "× without", AtMost: 1.15, value: quotient(cost(usageOneMatch, usageName), cost(usageOneMatch, sallyportName))},
 	{Part: partPodDefaults, Name: "rollout in progress", Unit: "× without", AtMost: 1.05, value: quotient(cost(rolloutInProgress, sallyportName), cost(rolloutNone, sallyportName))},
 	{Part: partSizes, Name: "pod of 128 KB, 1 matches", Unit: "× floor", AtMost: 7.5, Aim: 4, value: ratio(pod128KB, sallyportName)},
 	{Part: partSizes, Name: "1,000 more variables, 2 match", Unit: "× floor", AtMost: 9, Aim: 5, value: ratio(variables1000, sallyportName)},

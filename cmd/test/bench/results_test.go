@@ -88,8 +88,8 @@ func someResults() *results {
 			{Case: notebook20Match, Title: "a large pod", Server: sallyportName, RatioToFloor: 7.5},
 			{Case: rolloutNone, Title: "no rollout", Server: sallyportName, CPUMicros: 80},
 			{Case: rolloutInProgress, Title: "a rollout", Server: sallyportName, CPUMicros: 84},
-			{Case: usageOneMatch, Title: "usage", Server: sallyportName, RatioToFloor: 2},
-			{Case: usageOneMatch, Title: "usage", Server: usageName, RatioToFloor: 2.3},
+			{Case: usageOneMatch, Title: "usage", Server: sallyportName, CPUMicros: 80},
+			{Case: usageOneMatch, Title: "usage", Server: usageName, CPUMicros: 92},
 			{Case: podTemplateCreated, Title: "a policy", Server: policiesName, RatioToFloor: 11},
 			{Case: podTemplateScaled, Title: "a policy", Server: policiesName, RatioToFloor: 3.5},
 		},
@@ -161,7 +161,7 @@ func TestJudge(t *testing.T) {
 		},
 		"a rollout that costs too much": {func(r *results) { r.Reviews[23].CPUMicros = 84.1 }, []string{"rollout in progress"}},
 		"a check of usage that costs too much": {
-			func(r *results) { r.Reviews[25].RatioToFloor = 2.31 }, []string{"notebook pod, 1 matches, usage Check"},
+			func(r *results) { r.Reviews[25].CPUMicros = 92.1 }, []string{"notebook pod, 1 matches, usage Check"},
 		},
 		"a policy that costs too much": {func(r *results) { r.Reviews[10].RatioToFloor = 2.21 }, []string{"imagepull, nothing to set"}},
 	}
