@@ -25,7 +25,7 @@ const (
 	// sidecars.
 	MaxContainers = 1000
 	// MaxElements limits the list and map elements of a pod that are read or added.
-	MaxElements = 20_000
+	MaxElements = podmeta.MaxEntries
 	// MaxObjects limits the objects that select one pod.
 	MaxObjects = 500
 	// MaxSelected limits the total JSON size of their specs in bytes. They are decoded

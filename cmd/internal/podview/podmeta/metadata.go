@@ -124,16 +124,16 @@ func (md *Metadata) read(r *rawjson.Reader, field []byte) {
 
 func (md *Metadata) readLabels(r *rawjson.Reader) (raw jsontext.Value, l Labels) {
 	start := r.Offset()
-	l, crowded := ReadLabels(r)
+	l, crowded := ReadLabels(r, MaxEntries)
 	md.Crowded = md.Crowded || crowded
 	return r.Since(start), l
 }
 
-// ReadLabels reads an object of texts, and stops after MaxEntries of them.
-func ReadLabels(r *rawjson.Reader) (l Labels, crowded bool) {
+// ReadLabels reads an object of texts. If there are more than most, it stops all reading.
+func ReadLabels(r *rawjson.Reader, most int) (l Labels, more bool) {
 	r.Object(func(key []byte) {
-		if len(l.List) == MaxEntries {
-			crowded = true
+		if len(l.List) == most {
+			more = true
 			r.Stop()
 			return
 		}
@@ -145,5 +145,5 @@ func ReadLabels(r *rawjson.Reader) (l Labels, crowded bool) {
 		}
 	})
 	l.reindex()
-	return l, crowded
+	return l, more
 }

@@ -245,6 +245,14 @@ func TestAPodWithTooManyLabelsIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhatFollowsALongNodeSelectorIsRead(t *testing.T) {
+	pod := []byte(strings.Replace(onePod, `"volumes"`, `"nodeSelector":{`+strings.Repeat(`"l":"",`, podmeta.MaxEntries)+`"l":""},"volumes"`, 1))
+	md, _ := readMetadata(pod, true)
+	if p, ok := readPod(pod, md); !ok || len(p.claims()) != 1 || len(p.selector()) != podmeta.MaxEntries+1 {
+		t.Errorf("read: %t, %d claims, %d requirements", ok, len(p.claims()), len(p.selector()))
+	}
+}
+
 func TestPluginsAreObserved(t *testing.T) {
 	index := newIndex(t, []byte(oneDataset))
 	var seen []string

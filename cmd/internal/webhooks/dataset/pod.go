@@ -98,7 +98,7 @@ func readPod(raw []byte, md podmeta.Metadata) (*pod, bool) {
 		case "initContainers":
 			p.init = readContainers(&r, &valid)
 		case "nodeSelector":
-			p.nodeSelector, _ = podmeta.ReadLabels(&r)
+			p.nodeSelector, _ = podmeta.ReadLabels(&r, len(raw))
 		case "affinity":
 			p.affinity = r.Value()
 		}
