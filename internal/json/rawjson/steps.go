@@ -2,11 +2,6 @@
 
 package rawjson
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
-
 // Steps reads a trusted input step by step: it is a [Reader] without a function per member,
 // for callers that read most of what there is. A caller reads or skips each value.
 type Steps struct{ Reader }
@@ -48,14 +43,9 @@ func (r *Steps) more(start, end byte) bool {
 func (r *Steps) Text() []byte {
 	r.peek()
 	start := r.pos
-	for i := start + 1; i+8 <= len(r.data); i += 8 {
-		if found := quotes(binary.LittleEndian.Uint64(r.data[i : i+8])); found != 0 {
-			if i += bits.TrailingZeros64(found) / 8; r.data[i] != '"' {
-				break
-			}
-			r.pos = i + 1
-			return r.data[start+1 : i]
-		}
+	if end := shortEnd(r.data, start+1); end > 0 {
+		r.pos = end + 1
+		return r.data[start+1 : end]
 	}
 	end, escaped := quotedEnd(r.data, start)
 	r.pos = end

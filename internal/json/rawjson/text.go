@@ -106,6 +106,20 @@ func quotedEnd(data []byte, i int) (end int, escaped bool) {
 	return len(data), escaped
 }
 
+// shortEnd returns the index of the quote that ends the string whose content begins at start. It
+// returns 0 for one with escapes, or near the end of the data. It is small enough to be inlined.
+func shortEnd(data []byte, start int) int {
+	for i := start; i+8 <= len(data); i += 8 {
+		if found := quotes(binary.LittleEndian.Uint64(data[i : i+8])); found != 0 {
+			if i += bits.TrailingZeros64(found) / 8; data[i] == '"' {
+				return i
+			}
+			break
+		}
+	}
+	return 0
+}
+
 // quotes marks quotes and backslashes among the eight bytes of v, as [special] does.
 func quotes(v uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080

@@ -2,11 +2,7 @@
 
 package rawjson
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // Texts are a few texts that [Texts.SkipArray] looks for.
 type Texts struct {
@@ -63,7 +59,7 @@ func (t *Texts) SkipArray(r *Reader) (length int, ok bool) {
 		switch data[i] {
 		case '"':
 			start := i + 1
-			end, escaped := shortEnd(data, start)
+			end, escaped := shortEnd(data, start), false
 			if end == 0 {
 				end, escaped = quotedEnd(data, i)
 				end--
@@ -85,20 +81,6 @@ func (t *Texts) SkipArray(r *Reader) (length int, ok bool) {
 				r.pos = i + 1
 				return length + 1, true
 			}
-		}
-	}
-	return 0, false
-}
-
-// shortEnd returns the index of the quote that ends the string whose content begins at start. It
-// returns 0 for one with escapes, or near the end of the data.
-func shortEnd(data []byte, start int) (end int, escaped bool) {
-	for i := start; i+8 <= len(data); i += 8 {
-		if found := quotes(binary.LittleEndian.Uint64(data[i : i+8])); found != 0 {
-			if i += bits.TrailingZeros64(found) / 8; data[i] == '"' {
-				return i, false
-			}
-			break
 		}
 	}
 	return 0, false
