@@ -13,7 +13,7 @@ import (
 	kubeflowv1alpha1 "github.com/sallyport-io/sallyport/api/kubeflow/v1alpha1"
 	sallyportv1alpha1 "github.com/sallyport-io/sallyport/api/sallyport/v1alpha1"
 	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/plan"
-	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/revision"
+	"github.com/sallyport-io/sallyport/cmd/internal/poddefault/podtest"
 )
 
 // deploymentYAML is a Deployment of a name whose pods a PodDefault selects.
@@ -62,11 +62,9 @@ func TestReviewRollsOutByWorkloadsOfFiles(t *testing.T) {
 	pd.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"proxy": "true"}}
 	pd.Spec.Rollout = &kubeflowv1alpha1.Rollout{Steps: []kubeflowv1alpha1.RolloutStep{{Percent: new(int32(50))}}}
 	pd.Spec.ServiceAccountName = "before"
-	stable := revision.New(&metav1.OwnerReference{APIVersion: pd.APIVersion, Kind: pd.Kind, Name: pd.Name, UID: pd.UID, Controller: new(true)},
-		pd.Namespace, plan.Meaning(&pd.Spec), 1)
+	before := plan.Meaning(&pd.Spec)
 	pd.Spec.ServiceAccountName = "after"
-	stable.Labels[revision.StableLabel] = "true"
-	stable.Rollout = &sallyportv1alpha1.RevisionRollout{Revision: plan.RevisionOf(plan.Meaning(&pd.Spec)), Step: 1}
+	stable := podtest.StableRevision("", pd.ObjectMeta, before, &sallyportv1alpha1.RevisionRollout{Revision: plan.RevisionOf(plan.Meaning(&pd.Spec)), Step: 1})
 	var with []string
 	for _, o := range []any{&pd, stable} {
 		raw, err := json.Marshal(o)

@@ -38,8 +38,13 @@ func (s *StagedDefault) source() *revision.Set {
 	return set
 }
 
-// Recorded returns the stable revision of an object.
+// Recorded returns what is known of the stable revision of an object.
 func Recorded(kind string, of metav1.ObjectMeta, stable []byte, state *sallyportv1alpha1.RevisionRollout) *revision.Record {
+	return revision.Prove(StableRevision(kind, of, stable, state))
+}
+
+// StableRevision returns the stable revision of an object, as the controller records it.
+func StableRevision(kind string, of metav1.ObjectMeta, stable []byte, state *sallyportv1alpha1.RevisionRollout) *revision.Object {
 	owner := &metav1.OwnerReference{
 		APIVersion: kubeflowv1alpha1.GroupVersion.String(), Kind: kubeflowv1alpha1.PodDefaultKind, Name: of.Name, UID: of.UID, Controller: new(true),
 	}
@@ -48,7 +53,7 @@ func Recorded(kind string, of metav1.ObjectMeta, stable []byte, state *sallyport
 	}
 	o := revision.New(owner, of.Namespace, stable, 1)
 	o.Labels[revision.StableLabel], o.Rollout = "true", state
-	return revision.Prove(o)
+	return o
 }
 
 // StagedFrom returns a PodDefault whose spec is rolled out over the stable one, in the
